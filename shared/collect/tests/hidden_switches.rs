@@ -129,9 +129,10 @@ fn hidden(object: &LoadedObject) -> u64 {
 /// the target's clock before and after, the number of hidden switches that were found, and the
 /// counts.
 ///
-/// It repeats the run if the target was preempted, as that is hidden, too, and if the target was
-/// too early for the detachment or attachment. It also repeats the run if the machine itself hid
-/// the switches around the sleep: then nothing shows the sleep.
+/// It repeats the run if the target was preempted, as that is hidden, too. It also repeats the
+/// run if the target finished before the programs were detached, or attached again. The machine
+/// itself may hide the switches around the sleep: then nothing shows the sleep, and the run is
+/// repeated as well.
 fn around(
     deaf: impl Fn(&mut Target, &dyn Fn() -> Vec<Link>, Vec<Link>) -> Option<Vec<Link>>,
 ) -> (Thread, Thread, u64, Vec<(StackKey, Tally)>) {

@@ -2,7 +2,7 @@
 //!
 //! An interpreter leaves a mark on the native stack where it is entered: an anchor. The native
 //! frame whose bytes contain the anchor belongs to the function that runs the frames up to the
-//! anchor. Those frames replace it.
+//! anchor. These frames replace the native frame.
 
 /// Link of an interpreter's chain of frames, leaf first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,8 +34,8 @@ pub trait Language: Debug + Send + Sync {
     /// `bpf/include/languages/languages.h`.
     fn number(&self) -> u32;
 
-    /// Returns the runtime that an ELF file defines. Most files define none, so an
-    /// implementation looks for one symbol first. `file_name` is a path.
+    /// Returns the runtime that an ELF file defines. Most files define none, so an implementation
+    /// first searches for one symbol. `file_name` is a path.
     fn find(&self, file: &File<'_>, file_name: &str) -> Option<Runtime>;
 
     /// Attaches to a process that maps the file of `runtime`. `bias` is the difference between
@@ -65,7 +65,7 @@ pub trait Language: Debug + Send + Sync {
         most: usize,
     ) -> Chain;
 
-    /// Reads the function of a frame; `None` if another function has its address by now, or it
+    /// Reads the function of a frame; `None` if another function has taken its address, or it
     /// cannot be read.
     fn function(
         &self,

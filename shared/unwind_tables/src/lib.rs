@@ -41,8 +41,8 @@ pub use thread_memory::ThreadMemory;
 pub use walking::Depths;
 pub use walking::{Languages, Walking};
 
-/// Divisor of the time: one part of it may be spent on reading mappings. A machine that starts
-/// processes all the time is not slowed down by more.
+/// Divisor of the elapsed time that gives the time for reading mappings. A machine that starts
+/// processes all the time is slowed down by no more than that share.
 const SCAN_SHARE: u32 = 10;
 /// Maximum time for reading mappings that can be saved up.
 const MOST_SAVED: Duration = Duration::from_millis(200);
@@ -98,8 +98,8 @@ pub struct Unwinder<'a> {
     processes: HashMap<Process, Known>,
     /// Newest instance of each PID that was seen: only this instance runs.
     newest: HashMap<u32, u64>,
-    /// Processes whose mappings are to be read, and whether a dump waits for that. Those with a
-    /// dump come first, since they may soon be gone.
+    /// Processes whose mappings are to be read, and whether a dump waits for that. Processes with
+    /// a dump come first, since they may soon be gone.
     wanted: HashMap<Process, bool>,
     /// New programs, and the times at which to scan them.
     begun: Vec<(Instant, Process)>,
@@ -148,8 +148,8 @@ impl<'a> Unwinder<'a> {
         }))
     }
 
-    /// Builds the tables of these processes, those with the most CPU time first. Returns when all
-    /// are built or `patience` is over.
+    /// Builds the tables of these processes, in descending order of their CPU time. Returns when
+    /// all are built or `patience` is over.
     pub fn prepare(
         &mut self,
         processes: &[Process],
@@ -507,7 +507,7 @@ impl<'a> Unwinder<'a> {
             .collect()
     }
 
-    /// Frees the tables of processes that have ended or run another program by now.
+    /// Frees the tables of processes that have ended or run another program.
     fn sweep(&mut self) {
         let Some(living) = Living::among(self.newest.keys()) else {
             return;

@@ -1,6 +1,6 @@
 //! Notes on failures, for `-v`.
 
-/// Maximum notes kept: enough to look into, however long the run.
+/// Maximum notes kept, however long the run: enough to find the cause.
 const MOST: usize = 256;
 
 /// First failures, each once: files come and go, and fail again when they come back.

@@ -99,7 +99,7 @@ impl Walking {
     /// Largest number of frames that can be asked for.
     pub const MOST_FRAMES: usize = STACK_DEPTH;
 
-    /// Sets the constants that tell programs how to unwind.
+    /// Sets the constants of the programs that choose how they unwind.
     ///
     /// # Errors
     /// Fails if the object has no such constants.

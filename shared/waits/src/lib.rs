@@ -1,8 +1,8 @@
-//! Reasons of waits: why threads waited, on which resource, who held it, and whether the threads
-//! had work.
+//! Reasons of waits, with their resources and lock holders, and decisions whether the waiting
+//! threads had work.
 //!
 //! [`Objects`] keeps the resources that programs report. [`Reasons`] makes a [`profile::Wait`] of
-//! a thread's stack, its resource, and how its wait ended.
+//! a thread's stack, its resource, and the end of its wait.
 
 mod arch;
 mod objects;

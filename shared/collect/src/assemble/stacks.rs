@@ -190,8 +190,8 @@ impl Stacks {
         named
     }
 
-    /// Returns the profile's stack for a stack that is changed: the tracer's own frames are cut
-    /// out of a kernel stack, and a mark at the root shows that a stack is too deep.
+    /// Returns the profile's stack for a stack that the profile shows changed. The tracer's own
+    /// frames are cut out of a kernel stack. A mark at the root shows that a stack is too deep.
     fn cut_stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
         // With the mark, other stacks do not share these frames as their callers.
         if !is_too_deep && let Some(named) = draft.stacks.get(stack) {

@@ -531,7 +531,8 @@ impl Collected {
         self.sums.total()
     }
 
-    /// Returns the sums by stack. IDs that have not arrived by now are missing.
+    /// Returns the sums by stack. No messages arrive any more, so IDs without a message count as
+    /// missed.
     pub(crate) fn settled(&mut self) -> Settled {
         self.wakers.settle(&self.stacks, |_, _| true);
         let arrived = Arrived {

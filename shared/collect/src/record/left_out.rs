@@ -20,7 +20,7 @@ pub struct LeftOut {
     pub unread_files: u64,
     /// Moves between cgroups whose times were lost before they were followed.
     pub moves: u64,
-    /// Resources beyond the number that is told apart.
+    /// Resources beyond the number that is distinguished.
     pub objects: u64,
     /// Processes beyond the number that is described.
     pub processes: u64,

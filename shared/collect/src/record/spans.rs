@@ -28,7 +28,7 @@ const IDLE: &str = "swapper";
 pub struct Question {
     /// Kind of the spans.
     pub kind: Kind,
-    /// Owners that are told apart, if any.
+    /// Owners that are distinguished, if any.
     pub apart: Option<Apart>,
     /// Unit of the powers of two.
     pub scale: Scale,
@@ -130,8 +130,8 @@ pub struct SpanCollector<'a> {
     ended_owners: Map<'a>,
     sums: DoubleBuffer<'a>,
     visit_cpu: ProgramMut<'a>,
-    /// Programs that read threads off the CPU: the pre-existing ones, and those at the interval's
-    /// end.
+    /// Programs that read threads off the CPU: pre-existing threads, and threads at the
+    /// interval's end.
     find_preexisting: ProgramMut<'a>,
     read_waiting: ProgramMut<'a>,
     window: WindowVariables<'a>,
@@ -144,8 +144,8 @@ pub struct SpanCollector<'a> {
     slot: usize,
     start: u64,
     end: u64,
-    /// Histograms read of each slot so far, by owner; the owner is 0 if owners are not told
-    /// apart.
+    /// Histograms read of each slot so far, by owner; the owner is 0 if owners are not distinguished
+    ///.
     read: [HashMap<u32, Histogram>; SPAN_SLOTS],
 }
 
@@ -354,7 +354,7 @@ impl<'a> SpanCollector<'a> {
             .into_iter()
             .map(|thread| (thread.task, thread))
             .collect();
-        // This map is read last: a thread that the iterator missed has returned by now.
+        // This map is read last: a thread that the iterator missed has returned in the meantime.
         take_all(
             &self.returned,
             "the threads that are back",
@@ -481,7 +481,7 @@ mod tests {
         let woken = thread(150, 180);
         assert_eq!(part(&woken, Kind::Blocked, 100, 200), (150, 180));
         assert_eq!(part(&woken, Kind::Runnable, 100, 200), (180, 200));
-        // At the end it was not yet woken, although the wake-up is known by now.
+        // The wake-up came after the end, so the thread was still blocked then.
         let later = thread(150, 250);
         assert_eq!(part(&later, Kind::Blocked, 100, 200), (150, 200));
         let (since, until) = part(&later, Kind::Runnable, 100, 200);

@@ -15,15 +15,15 @@ pub struct StackChoice {
     pub kernel: bool,
     /// Settings of unwinding user stacks.
     pub walking: Walking,
-    /// True if threads are told apart.
+    /// True if threads are distinguished.
     pub per_thread: bool,
-    /// True if processes are told apart.
+    /// True if processes are distinguished.
     pub per_process: bool,
     /// Detail of frames and processes.
     pub detail: Detail,
     /// Sources of the source lines of frames.
     pub sources: Sources,
-    /// True if the resources that threads wait on are found out.
+    /// True if programs find the resources that threads wait on.
     pub objects: bool,
     /// Expression that the names of the threads must match.
     pub thread_names: Option<Regex>,

@@ -434,9 +434,9 @@ impl Stacks {
     }
 }
 
-/// Leaves one of the addresses at the root end that are in no code. Where a function keeps data
-/// in the frame pointer's register, an unwind by frame pointers strays into it. It often goes in
-/// a circle until the depth is used up.
+/// Leaves one of the addresses at the root end that are in no code. If a function keeps data in
+/// the frame pointer's register, an unwind by frame pointers strays into the data. It often goes
+/// in a circle until the depth is used up.
 fn drop_strays(locations: &mut Vec<Location>) {
     let code = locations
         .iter()

@@ -27,7 +27,7 @@ pub(crate) struct Wakers {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Hop {
     pub(crate) context: u32,
-    /// ID of the thread; both parts are 0 unless processes are told apart.
+    /// ID of the thread; both parts are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
     pub(crate) comm: [u8; COMM_LENGTH],
     pub(crate) user: Captured,

@@ -5,8 +5,8 @@ use profile::{Detail, Reason};
 use crate::locks::Name::{Has, Is};
 use crate::locks::{Locks, Row};
 
-/// Rules that recognise waits in CPython. Of the parts of `_PyRuntime`, only the GIL is a
-/// condition, or a mutex of the C library (`struct _gil_runtime_state` of
+/// Rules that recognise waits in CPython. The GIL is the only part of `_PyRuntime` that is a
+/// condition or a mutex of the C library (`struct _gil_runtime_state` of
 /// `Include/internal/pycore_gil.h`).
 pub(super) const LOCKS: Locks = Locks {
     global: Some("_PyRuntime"),

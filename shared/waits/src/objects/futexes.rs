@@ -40,7 +40,7 @@ pub(crate) struct Futex {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Holder {
     comm: Text,
-    /// ID of the thread, in profiles that tell threads apart.
+    /// ID of the thread, in profiles that distinguish threads.
     thread: Option<ThreadId>,
     /// True if the process has the same name as the thread.
     shares_name: bool,
@@ -81,7 +81,7 @@ pub(crate) struct FutexPlaces {
     /// Futexes on which a thread waited in a way in which no thread waits for a mutex.
     no_locks: HashSet<(Process, u64)>,
     variables: HashMap<Data, Variable>,
-    /// True if the profile tells threads apart.
+    /// True if the profile distinguishes threads.
     per_thread: bool,
 }
 

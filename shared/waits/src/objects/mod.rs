@@ -46,7 +46,7 @@ pub(crate) enum Object {
 }
 
 impl Objects {
-    /// Returns an empty collection. `per_thread`: the profile tells threads apart.
+    /// Returns an empty collection. `per_thread`: the profile distinguishes threads.
     #[must_use]
     pub fn new(per_thread: bool) -> Objects {
         let mut known = Interner::new();

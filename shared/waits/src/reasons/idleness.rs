@@ -1,8 +1,8 @@
-//! Decides whether a blocked thread had work. The decision depends on the wait's kind, the side
+//! Decisions whether a blocked thread had work. A decision depends on the wait's kind, the side
 //! of the connection, and how the wait ended.
 //!
-//! Where a single wait does not show it, the other waits of the same thread at the same place
-//! may. No names decide.
+//! A single wait may not show it. Then the other waits of the same thread at the same place
+//! decide. No names are used.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use profile::{
 /// Share of the known waits at a place that must agree, in percent.
 const AGREEING: u64 = 95;
 
-/// Waiter: a thread, or all threads of one name where threads are not told apart.
+/// Waiter: a thread, or all threads of one name where threads are not distinguished.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Waiter {
     pub(super) thread: Option<ThreadId>,
@@ -169,7 +169,7 @@ fn can_time_out(reason: Reason) -> bool {
 ///
 /// A thread waits for new work at one place, its home. A place whose waits show by themselves
 /// that they are idle is the home. Otherwise the home is the only place at which the thread was
-/// given new work: at a second place, the thread may be in the middle of work from the first. A
+/// given new work. At a second place, the thread may be in the middle of work from the first. A
 /// few waits elsewhere, such as waits whose stacks were missed, do not make a place. A thread
 /// that was given no work and waits for timeouts works by the clock: it has no work in between.
 struct Habits {
@@ -214,10 +214,13 @@ impl Habits {
         // may be a lock.
         let can_be_lock = reason == Reason::Unknown;
         let new_work = if can_be_lock { 0 } else { waits.new_work };
-        match self.is_home(waits) {
-            true if agree(&[waits.idle, new_work]) => Some(Idleness::Idle),
-            false if waits.waiting > 0 && agree(&[waits.waiting]) => Some(Idleness::Waiting),
-            _ => None,
+        let is_home = self.is_home(waits);
+        if is_home && agree(&[waits.idle, new_work]) {
+            Some(Idleness::Idle)
+        } else if !is_home && waits.waiting > 0 && agree(&[waits.waiting]) {
+            Some(Idleness::Waiting)
+        } else {
+            None
         }
     }
 }

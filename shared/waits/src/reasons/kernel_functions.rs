@@ -1,7 +1,7 @@
 //! Table of the kernel functions that threads wait in, and their reasons.
 //!
-//! The names are those of Linux 5.10 to 7.2. Where compilers inline a function, the row also
-//! names its caller. A function that sleeps for many purposes is a primitive: any other row
+//! The table has the names of Linux 5.10 to 7.2. If compilers inline a function, its row also
+//! names the caller. A function that sleeps for many purposes is a primitive: any other row
 //! nearer to the root overrides it.
 
 use profile::Detail;
@@ -167,7 +167,8 @@ const ROWS: &[Row] = &[
         For(Sleep, Detail::ForTime),
     ),
     // A signal interrupts a sleep, and restart_syscall() resumes it by a jump to do_nanosleep().
-    // That counts as part of the scheduler, so only the entry code is left on the stack.
+    // The stack leaves out do_nanosleep() as a function of the scheduler, so only the entry code
+    // is left.
     (
         &[
             "hrtimer_nanosleep_restart",

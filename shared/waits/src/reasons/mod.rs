@@ -156,8 +156,8 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
     ) -> Option<Resource> {
         let resource = match object {
             Object::FromCall(resource) => {
-                // A call may be given another file besides the pipe that it waits for, and a
-                // descriptor may belong to another file by now.
+                // A call may be given another file besides the pipe that it waits for, and the
+                // descriptor may have been given to another file since.
                 let is_pipe = matches!(resource, Resource::Pipe(_));
                 let is_resource =
                     is_for_call(kind.reason) && (is_pipe || !is_pipe_detail(kind.detail));

@@ -1,7 +1,7 @@
 //! Sums by stack of a program's drained counts.
 //!
 //! A sum settles once its stacks, its waker and its resource have arrived. Then stacks replace
-//! the IDs, and the process is left out unless processes are told apart. Short-lived processes
+//! the IDs, and the process is left out unless processes are distinguished. Short-lived processes
 //! therefore add to the sums of their predecessors.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use waits::Objects;
 /// Key of a settled sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    /// ID of the thread; both parts are 0 unless processes are told apart.
+    /// ID of the thread; both parts are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
     pub(crate) comm: Id<[u8; COMM_LENGTH]>,
     pub(crate) user: Captured,

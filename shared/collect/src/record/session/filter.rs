@@ -36,8 +36,8 @@ impl ThreadKind {
     }
 }
 
-/// Shortest minimum interval, in ns, with which user stacks are taken at the threads' return.
-/// That costs a little more for intervals that count, and nothing for others. With a lower
+/// Shortest minimum interval, in ns, with which user stacks are taken when threads return. The
+/// return costs a little more for intervals that count, and nothing for others. With a lower
 /// minimum, too few intervals are left out.
 const STACKS_AT_RETURN_FROM_NS: u64 = 10_000;
 

@@ -1,8 +1,8 @@
 //! Threads that existed before the window, or became measured in it without an event of their
 //! own.
 //!
-//! Each gets a clock. The user stacks of those off the CPU are unwound from outside, as they do
-//! not change until the threads run.
+//! Each gets a clock. User space unwinds the user stacks of threads off the CPU, as these stacks
+//! do not change until the threads run.
 
 use std::collections::HashMap;
 

@@ -27,8 +27,9 @@ pub(super) fn settle(mut thread: Thread, stop: u64) -> Option<Thread> {
     Some(thread)
 }
 
-/// Returns the time at which a thread left its CPU, given that it sleeps now and `ran` for so
-/// many ns on that CPU.
+/// Returns the time at which a thread left its CPU. It got the CPU at the time in its record, ran
+/// for `ran` ns, and sleeps now. Returns `None` if that time is not more than [`LAG_NS`] before
+/// `stop`, as `ran` may lag behind.
 fn departure(thread: &Thread, ran: u64, stop: u64) -> Option<u64> {
     let time = thread.since().saturating_add(ran);
     (time.saturating_add(LAG_NS) < stop).then_some(time)

@@ -67,7 +67,7 @@ impl Processes {
                 known.executable = found.executable;
                 known.cgroup = found.cgroup;
             }
-            // Another process has the ID by now.
+            // Another process has taken the ID.
             Some(_) => {}
         }
     }

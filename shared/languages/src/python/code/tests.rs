@@ -67,7 +67,7 @@ fn put(bytes: &mut [u8], at: usize, word: u64) {
 
 #[test]
 fn checksums_are_those_of_the_c_code() {
-    // The values are those of a C compiler for the function in bpf/include/events.h.
+    // A C compiler computed the values with the function in bpf/include/events.h.
     for (words, expected) in CHECKSUMS {
         let [file, name, line] = words;
         assert_eq!(checksum(file, name, line as u32), expected, "{words:x?}");
