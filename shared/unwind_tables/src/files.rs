@@ -27,8 +27,8 @@ const MOST_BUILDERS: usize = 4;
 /// run one after the other.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// Maximum bytes that are read and decompressed for the tables of one process's files. Sizes that
-/// the files state cannot raise it. A browser's files take a tenth of it.
+/// Maximum bytes that are read and decompressed for the tables of one process's files, whatever
+/// sizes the files state. A browser's files take a tenth of it.
 const MOST_READ: u64 = 1 << 30;
 
 /// Bytes that may still be read of the files that one process was the first to map.

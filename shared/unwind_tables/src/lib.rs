@@ -364,8 +364,9 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Reads the runtime's frames of a stack that was dumped before its process was known to have
-    /// a runtime. `stack_of` returns the ID of the stack with which a task is off the CPU. The
-    /// frames are the dump's only if that is the dump's ID.
+    /// a runtime. `stack_of` returns the ID of the stack with which a task is off the CPU. If
+    /// that is no longer the dump's ID, the thread has run, and the result says that its frames
+    /// were not read.
     pub fn late_interpreted_frames(
         &self,
         dumped: &Dumped,

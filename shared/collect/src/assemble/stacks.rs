@@ -131,7 +131,7 @@ impl Stacks {
         let root = self.root(stack);
         let is_too_deep = match outcome {
             Some(outcome) => outcome.end == WalkEnd::TooDeep,
-            None => self.tree.leaf_first(stack).count() == self.max_kernel_frames(stack),
+            None => self.tree.leaf_first(stack).count() == self.depth_limit(stack),
         };
         let is_whole = match outcome {
             Some(outcome) => outcome.end == WalkEnd::Root,
@@ -161,7 +161,7 @@ impl Stacks {
 
     /// Returns the maximum number of frames that the kernel returns of a stack that it unwound
     /// itself.
-    fn max_kernel_frames(&self, stack: StackId) -> usize {
+    fn depth_limit(&self, stack: StackId) -> usize {
         let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
         match leaf {
             Some(Location::Kernel { .. }) => self.depths.kernel,

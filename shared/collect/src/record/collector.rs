@@ -37,7 +37,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum messages consumed before the ring position is checked again.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// Messages of a program, before its counts refer to them.
+/// Received data of a program: stacks, wakers, resources and ended threads, with the unwinder.
 struct Inbox<'a> {
     stacks: Stacks,
     wakers: Wakers,
@@ -385,7 +385,8 @@ impl<'a> Collector<'a> {
                     }
                 })?;
             }
-            // An ID that no record holds now was counted before this drain.
+            // The maps may still have counts under IDs that no record holds any more: the drain
+            // takes these counts before the IDs are removed.
             self.drain()?;
         }
         let mut inbox = self.inbox.borrow_mut();
@@ -398,10 +399,10 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Builds the unwind tables of the targets. For single processes it waits for all tables, for
-    /// a whole machine only for a short time.
+    /// Builds the unwind tables of the targets. It waits up to `FOR_TARGETS` for the tables of
+    /// single processes, and up to `FOR_EVERYTHING` for those of a whole machine.
     pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
-        /// Maximum wait for the tables of single processes.
+        /// The collector does not wait for a file that takes longer to read.
         const FOR_TARGETS: Duration = Duration::from_secs(10);
         const FOR_EVERYTHING: Duration = Duration::from_millis(500);
         let inbox = &mut *self.inbox.borrow_mut();

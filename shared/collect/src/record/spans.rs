@@ -144,8 +144,8 @@ pub struct SpanCollector<'a> {
     slot: usize,
     start: u64,
     end: u64,
-    /// Histograms read of each slot so far, by owner; the owner is 0 if owners are not distinguished
-    ///.
+    /// Histograms read of each slot so far, by owner; the owner is 0 unless owners are
+    /// distinguished.
     read: [HashMap<u32, Histogram>; SPAN_SLOTS],
 }
 

@@ -28,7 +28,7 @@ pub(crate) use outcome::{Outcome, WalkEnd};
 /// Stacks beyond it are counted as missing. A target that forges frame pointers can make every
 /// stack new. One process alone gets three quarters: [`Shares`].
 const MOST_FRAMES: usize = 11 << 20;
-/// Share of a stack's ID in the capacity, in frames.
+/// Capacity that a stack's ID takes, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
 /// Maximum dumps with frames of a runtime that wait to be unwound; programs send fewer.

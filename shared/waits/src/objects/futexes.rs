@@ -67,8 +67,8 @@ impl Futex {
         }
     }
 
-    /// Returns the thread that held the futex. The value of a mutex names no holder of a lock
-    /// with a condition, and the other way round.
+    /// Returns the thread that held the lock. The holder of a lock with a condition is known only
+    /// for a GIL (`is_gil`), the holder of a mutex only for other locks.
     pub(crate) fn holder(&self, is_gil: bool) -> Option<&Holder> {
         (self.has_condition == is_gil).then_some(self.holder.as_ref())?
     }

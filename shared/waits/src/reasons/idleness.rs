@@ -291,7 +291,7 @@ mod tests {
     fn what_may_be_a_lock_is_no_place_for_new_work() {
         let work = waits(0, 0, 9, 1);
         assert_eq!(judge_first(Reason::Unknown, &[work]), None);
-        // A place of locks does not decide for the second one.
+        // Two such places are no home either: each may be one for new work.
         assert_eq!(judge_first(Reason::Unknown, &[work, work]), None);
         let by_the_clock = waits(0, 0, 0, 9);
         let idle = Some(Idleness::Idle);

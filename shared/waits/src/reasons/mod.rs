@@ -213,7 +213,7 @@ impl<Key> Place<'_, Key> {
 }
 
 /// Returns the wait of a runnable thread that a limit kept off the CPU; `None` if it waited for a
-/// CPU. `end` is how a program says that the interval ended.
+/// CPU. `end` is the end of the interval, as a program reports it.
 #[must_use]
 pub fn delay_wait(end: WaitEnd) -> Option<Wait> {
     let (kind, idleness) = limit(end)?;

@@ -24,8 +24,7 @@ const HOOKS: [ProgramName; 4] = [
     programs::SCHED_PROCESS_EXEC,
 ];
 
-/// Interval between calls after a new process appeared. The first stack of a process wakes user
-/// space.
+/// Interval between takes after news. The first stack of a process wakes user space.
 const OFTEN: Duration = Duration::from_millis(20);
 
 /// Attached object that measures threads by the thread clock.

@@ -1,4 +1,4 @@
-//! Threads that become measured when their process moves, or no longer are:
+//! Threads that become targets, or stop being targets, when their process moves:
 //! `include/clock/moves.h`.
 
 use std::time::{Duration, Instant};
@@ -21,9 +21,9 @@ pub(crate) struct Moves<'a> {
     /// Number of moves that programs noted, and the number of these that were followed.
     noted: Variable<'a, u64>,
     followed: u64,
-    /// Moves whose notes others may have overwritten before they were followed.
+    /// Moves whose notes later moves may have replaced before they were followed.
     untimed: u64,
-    /// Number of moves of which programs keep notes.
+    /// Number of notes of moves that programs can keep.
     capacity: u64,
     /// Time up to which notes are no longer needed, in ns of CLOCK_MONOTONIC.
     followed_until: Variable<'a, u64>,
@@ -97,8 +97,8 @@ impl<'a> Moves<'a> {
         self.untimed
     }
 
-    /// Ends the following that [`Moves::begin`] began: every thread is treated by the moves up to
-    /// `until`.
+    /// Finishes what [`Moves::begin`] began: all moves up to `until` have taken effect on every
+    /// thread.
     pub(crate) fn end(&self, until: u64) {
         self.followed_until.set(until);
     }

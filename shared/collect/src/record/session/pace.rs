@@ -8,9 +8,10 @@ use bpf::ProgramName;
 use libbpf_rs::Link;
 use loader::{LoadedObject, Result, Targets, Variable, monotonic_ns};
 
-/// Take interval that is short for a while after a new process appeared.
+/// Interval between takes, which is short for a while after news: a new program, or code without
+/// tables.
 pub(super) struct Pace<'a> {
-    /// Time of the last news, in ns of CLOCK_MONOTONIC.
+    /// Time of the last news that programs reported, in ns of CLOCK_MONOTONIC.
     news_ns: Variable<'a, u64>,
     often: Duration,
     seldom: Duration,

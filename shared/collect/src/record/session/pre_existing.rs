@@ -27,7 +27,7 @@ const STACKS_AT_ONCE: usize = 64;
 pub(crate) struct EarlyStacks(HashMap<u64, (u64, PreexistingStack)>);
 
 impl EarlyStacks {
-    /// Reads the stacks of the threads that are off the CPU, until `start` comes. The time is
+    /// Reads the stacks of the threads that are off the CPU, and stops at `start`. Call it
     /// shortly before the window, so that most stacks are still the same when it opens.
     /// `iterator` is the program's `find_preexisting`.
     pub(crate) fn read(

@@ -1,5 +1,5 @@
-//! User stacks that programs take when threads return to user space: `include/clock/returns.h`.
-//! For threads that have not returned when the window ends, user space reads the stacks.
+//! User stacks that programs take when threads are back on a CPU: `include/clock/returns.h`. For
+//! threads that are still away when the window ends, user space reads the stacks.
 
 use bpf::ProgramName;
 use bpf::types::{PreexistingThread, Returning, STACK_MISSED, StackKey, Tally};
@@ -40,9 +40,9 @@ impl<'a> Returns<'a> {
         }))
     }
 
-    /// Reads the stacks of the threads that have not returned. Call it after the window closed
-    /// and the open intervals were read. The stack of a thread that was away until its record is
-    /// read is still the same.
+    /// Reads the stacks of the threads that have not returned to a CPU. Call it after the window
+    /// closed and the open intervals were read. If a thread was away until its record was read,
+    /// its stack is still the same.
     pub(crate) fn read_stacks(&self, collector: &mut Collector<'_>) -> Result<()> {
         let mut reader = Reader::default();
         for thread in iterators::run::<PreexistingThread>(&self.find_unreturned)? {

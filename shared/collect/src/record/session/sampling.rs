@@ -20,8 +20,7 @@ pub struct SamplingSession<'a> {
     pace: Pace<'a>,
 }
 
-/// Interval between calls after a new process appeared: only a process that lives longer has its
-/// mappings read.
+/// Interval between takes after news: only a process that lives longer has its mappings read.
 const OFTEN: Duration = Duration::from_millis(5);
 
 impl<'a> SamplingSession<'a> {
@@ -54,8 +53,9 @@ impl<'a> SamplingSession<'a> {
     }
 }
 
-/// Returns the interval between calls for known processes. A process may map more code. Until its
-/// tables are built, some calls later, each sample in that code is a dump and takes capacity.
+/// Returns the interval between takes for known processes. A process may map more code, whose
+/// tables are built a few takes later. Until then, each sample in that code is a dump and takes
+/// capacity.
 fn seldom(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
     const LOOKS: u32 = 8;
     let Rate::Frequency(frequency) = rate else {

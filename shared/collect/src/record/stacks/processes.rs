@@ -38,7 +38,7 @@ pub(crate) struct Processes {
 struct Seen {
     /// Description, if there is one.
     known: Option<profile::Process>,
-    /// True if `/proc` was read.
+    /// True once reading `/proc` was tried.
     is_read: bool,
 }
 
