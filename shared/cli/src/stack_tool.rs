@@ -243,7 +243,7 @@ fn measure<Tool: StackTool>(
             session.take(None)?;
             Ok(first.get())
         })?;
-        session.first_came(start);
+        session.note_first_target(start);
     }
     if !window.is_controlled() {
         say(format_args!(

@@ -1,10 +1,9 @@
-//! From what programs report to what they counted, and its names: stacks, wakers, sums,
-//! accounts of threads, lengths of spans.
+//! Collection of programs' reports, and the assembly of named profiles from them: stacks, wakers,
+//! sums, accounts of threads, lengths of spans.
 //!
-//! A [`ClockSession`] or a [`SamplingSession`] attaches an object that is loaded, keeps up
-//! with it until the window is over, and returns what was [`Collected`]. That becomes a
-//! [`profile::Profile`]. A [`SpanCollector`] does the like for spans, an interval at a
-//! time.
+//! A [`ClockSession`] or a [`SamplingSession`] attaches a loaded object, takes its messages until
+//! the window closes, and returns [`Collected`]. The collected data become a
+//! [`profile::Profile`]. A [`SpanCollector`] does the same for spans, one interval at a time.
 
 mod assemble;
 mod record;

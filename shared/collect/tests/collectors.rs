@@ -1,5 +1,5 @@
-//! Collectors of objects whose programs do not run: what these would have counted a test puts
-//! into their maps and variables. Needs root.
+//! Tests of collectors whose programs do not run: the tests write the counts into the maps and
+//! variables. They need root.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
@@ -36,10 +36,10 @@ const STACKS: StackChoice = StackChoice {
     thread_names: None,
 };
 
-/// When a part of the window begins that is not over before the test is.
+/// Start of a part of the window that does not end before the test does.
 const NEVER: u64 = u64::MAX;
 
-/// A process that is ended with the test.
+/// Process that ends with the test.
 struct Target(Child);
 
 impl Target {
@@ -109,7 +109,7 @@ fn profile(collected: Collected) -> Profile {
         .profile
 }
 
-/// Every 10 seconds IDs are forgotten. What was counted under them is taken before.
+/// IDs are forgotten every 10 seconds, after their counts are taken.
 #[test]
 fn stacks_of_a_process_that_ended_stay_when_ids_are_forgotten() {
     const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -150,7 +150,7 @@ const WALKED: StackChoice = StackChoice {
     ..STACKS
 };
 
-/// One that has its command line.
+/// Returns a target that has executed its program.
 fn sleeper() -> Target {
     let sleeper = Target::start("sleep", &["1000"]);
     let stat = format!("/proc/{}/stat", sleeper.0.id());
@@ -160,8 +160,8 @@ fn sleeper() -> Target {
     sleeper
 }
 
-/// The processes that are told of, with their command lines.
-fn told(profile: &Profile) -> Vec<(u32, String)> {
+/// Returns the processes in a profile, with their command lines.
+fn described(profile: &Profile) -> Vec<(u32, String)> {
     let processes = profile.processes.iter();
     processes
         .map(|process| (process.pid, process.command_line.join(" ")))
@@ -187,5 +187,5 @@ fn a_session_knows_its_targets_before_the_window() {
     session.open_window(monotonic_ns(), None);
     count(&object, bpf::maps::COUNTS_EVEN, pid);
     let profile = profile(session.close(monotonic_ns()).unwrap());
-    assert_eq!(told(&profile), [(pid, "sleep 1000".to_owned())]);
+    assert_eq!(described(&profile), [(pid, "sleep 1000".to_owned())]);
 }

@@ -1,5 +1,5 @@
-//! Context switches that no program saw, which some virtual machines do at will:
-//! here the programs are detached for a while. Needs root.
+//! Context switches that no program saw, as on some virtual machines. The tests detach the
+//! programs for a while. They need root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -15,14 +15,14 @@ use libbpf_rs::{Link, MapCore, MapFlags};
 use loader::{LoadedObject, OpenObject, monotonic_ns};
 use plain::Plain;
 
-/// How long the target computes, and how long it is left asleep.
+/// Times that the target computes, and that it is left asleep.
 const SPIN: Duration = Duration::from_millis(600);
 const REST: Duration = Duration::from_millis(200);
 
-/// One test at a time: each has a CPU for itself, and needs another.
+/// Lock for one test at a time: each needs a CPU for its target, and another.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A process that computes for a while at each word.
+/// Process that computes for a while at each word.
 struct Target {
     child: Child,
     words: ChildStdin,
@@ -42,7 +42,8 @@ impl Target {
             .stdout(Stdio::piped())
             .spawn()
             .expect("python3");
-        // Others are not to take its CPU away: that would be hidden, too.
+        // A real-time priority keeps other threads from taking its CPU: that switch would be
+        // hidden, too.
         let first = libc::sched_param { sched_priority: 1 };
         // SAFETY: a process of ours, and a valid pointer.
         unsafe { libc::sched_setscheduler(child.id().cast_signed(), libc::SCHED_FIFO, &first) };
@@ -64,7 +65,7 @@ impl Target {
         fs::read_to_string(stat).unwrap().contains(") S ")
     }
 
-    /// Until it sleeps again.
+    /// Waits until the target sleeps again.
     fn wait(&mut self) {
         self.answers.read_line(&mut String::new()).unwrap();
         while !self.is_asleep() {
@@ -72,12 +73,12 @@ impl Target {
         }
     }
 
-    /// How often it got a CPU.
+    /// Returns how often the target got a CPU.
     fn turns(&self) -> u64 {
         self.booked(2)
     }
 
-    /// Nanoseconds that it ran.
+    /// Returns the time that the target ran, in ns.
     fn ran(&self) -> u64 {
         self.booked(0)
     }
@@ -102,13 +103,13 @@ fn read<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
     value
 }
 
-fn see(object: &LoadedObject) -> Vec<Link> {
+fn attach(object: &LoadedObject) -> Vec<Link> {
     object
         .attach(&[bpf::programs::SCHED_SWITCH, bpf::programs::SCHED_WAKING])
         .unwrap()
 }
 
-/// The target's clock, by its process ID as there is just one thread.
+/// Returns the target's clock: the map has only one, as the target has one thread.
 fn clock(object: &LoadedObject) -> Thread {
     let threads = object.map(bpf::maps::THREADS).unwrap();
     let key = threads.keys().next().expect("a clock");
@@ -124,11 +125,14 @@ fn hidden(object: &LoadedObject) -> u64 {
         .switches
 }
 
-/// The target's clock before and after `deaf` was done with programs that see the
-/// target before and after, but not while it says so; and how many switches were
-/// found to be hidden. Another time if it was preempted, as that is hidden, too, or
-/// was done before the programs were detached, or attached again. Or if the machine
-/// itself hid what comes before or after that, too: then nothing tells of its sleep.
+/// Runs `deaf` with programs that see the target before and after, but not in between. Returns
+/// the target's clock before and after, the number of hidden switches that were found, and the
+/// counts.
+///
+/// It repeats the run if the target was preempted, as that is hidden, too. It also repeats the
+/// run if the target finished before the programs were detached, or attached again. The machine
+/// itself may hide the switches around the sleep: then nothing shows the sleep, and the run is
+/// repeated as well.
 fn around(
     deaf: impl Fn(&mut Target, &dyn Fn() -> Vec<Link>, Vec<Link>) -> Option<Vec<Link>>,
 ) -> (Thread, Thread, u64, Vec<(StackKey, Tally)>) {
@@ -153,13 +157,13 @@ fn around(
             .variable(bpf::variables::WINDOW_START)
             .unwrap()
             .set(1_u64);
-        let links = see(&object);
-        // From here on it has a clock.
+        let links = attach(&object);
+        // From here on the target has a clock.
         target.compute();
         target.wait();
         let (before, hidden_before) = (clock(&object), hidden(&object));
         let ran_before = target.ran();
-        let Some(links) = deaf(&mut target, &|| see(&object), links) else {
+        let Some(links) = deaf(&mut target, &|| attach(&object), links) else {
             continue;
         };
         let hidden = hidden(&object) - hidden_before;
@@ -188,13 +192,13 @@ fn an_arrival_is_found_by_the_time_run() {
     if available_parallelism().unwrap().get() < 2 {
         return;
     }
-    let (before, after, hidden, _) = around(|target, see, links| {
+    let (before, after, hidden, _) = around(|target, attach, links| {
         drop(links);
         let turns = target.turns();
         target.compute();
         sleep(SPIN / 3);
-        // It computes, and will be seen to leave its CPU.
-        let links = see();
+        // The target computes, and programs will see it leave its CPU.
+        let links = attach();
         let once = target.turns() == turns + 1 && !target.is_asleep();
         target.wait();
         once.then_some(links)
@@ -209,7 +213,7 @@ fn a_departure_is_found_by_the_time_run() {
     if available_parallelism().unwrap().get() < 2 {
         return;
     }
-    let (before, after, hidden, sums) = around(|target, see, links| {
+    let (before, after, hidden, sums) = around(|target, attach, links| {
         target.compute();
         sleep(SPIN / 3);
         let turns = target.turns();
@@ -217,8 +221,8 @@ fn a_departure_is_found_by_the_time_run() {
         let once = target.turns() == turns && !target.is_asleep();
         target.wait();
         sleep(REST);
-        // It sleeps, and will be seen to be woken.
-        let links = see();
+        // The target sleeps, and programs will see its wake-up.
+        let links = attach();
         target.compute();
         target.wait();
         once.then_some(links)

@@ -1,5 +1,4 @@
-//! The names that the kernel gives when it is asked for each are those that it lists. Needs
-//! root.
+//! The kernel's answers for single names are the names that it lists. Needs root.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -7,7 +6,7 @@ use std::fs;
 
 use symbolize::{AskKernel, Frame, Symbolizer};
 
-/// Frames of kernel addresses.
+/// Returns the frames of kernel addresses.
 fn frames(addresses: &[u64], ask: Option<AskKernel>) -> Vec<Frame> {
     let mut symbolizer = Symbolizer::new();
     if let Some(ask) = ask {
@@ -19,8 +18,8 @@ fn frames(addresses: &[u64], ask: Option<AskKernel>) -> Vec<Frame> {
     frames.collect()
 }
 
-/// Each function's start and its name, as listed. BPF programs are left out: others come
-/// and go.
+/// Returns each function's start and name in the list. BPF programs are left out: others come and
+/// go.
 fn functions(symbols: &str) -> Vec<(u64, &str)> {
     let functions = symbols.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
@@ -33,7 +32,7 @@ fn functions(symbols: &str) -> Vec<(u64, &str)> {
     functions.filter(|(start, _)| *start > 0).collect()
 }
 
-/// Kernels before 5.13 cannot be asked.
+/// Returns the version of the kernel: kernels before 5.13 cannot be asked.
 fn kernel_release() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release
@@ -55,21 +54,24 @@ fn the_kernel_tells_what_it_lists() {
         let names = loader::kernel_names(&addresses[..1]).unwrap();
         assert!(names[0].contains("+0x"), "{names:?}");
     }
-    let told = frames(&addresses, Some(ask));
+    let asked = frames(&addresses, Some(ask));
     let listed = frames(&addresses, None);
-    for (told, listed) in told.iter().zip(&listed) {
-        // Of several names of a function either may take another one.
-        let start = told
+    for (asked, listed) in asked.iter().zip(&listed) {
+        // If a function has several names, the two may choose different ones.
+        let start = asked
             .address
-            .zip(told.offset)
+            .zip(asked.offset)
             .map_or(0, |(at, offset)| at - offset);
-        let is_listed = told.name == listed.name || names.contains(&(start, &*told.name));
-        assert!(is_listed, "{told:?}, listed {listed:?}");
-        assert_eq!((told.offset, &told.module), (listed.offset, &listed.module));
+        let is_listed = asked.name == listed.name || names.contains(&(start, &*asked.name));
+        assert!(is_listed, "{asked:?}, listed {listed:?}");
+        assert_eq!(
+            (asked.offset, &asked.module),
+            (listed.offset, &listed.module)
+        );
     }
-    let same = told
+    let same = asked
         .iter()
         .zip(&listed)
-        .filter(|(told, listed)| told.name == listed.name);
+        .filter(|(asked, listed)| asked.name == listed.name);
     assert!(same.count() > addresses.len() / 10 * 9);
 }

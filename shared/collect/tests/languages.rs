@@ -1,5 +1,5 @@
-//! A language that is not in the list: its module, its header and its line are enough for its
-//! frames to be shown between native ones. Needs root.
+//! Test of a language that is not in the list. Its module, its header and its line are enough to
+//! show its frames between native ones. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod toy;
@@ -39,7 +39,7 @@ const STACKS: StackChoice = StackChoice {
     thread_names: None,
 };
 
-/// A process of the program `runtime.c`, until it is dropped.
+/// Process of the program `runtime.c`, until it is dropped.
 struct Program(Child);
 
 impl Program {
@@ -82,7 +82,7 @@ fn load(object: &bpf::Object, kernel: &Kernel, targets: &Targets) -> LoadedObjec
     object.load().expect("load, as root")
 }
 
-/// Returns where threads of the program waited, by an object that reads the toy language.
+/// Returns a profile of the program's waits, by an object that reads the toy language.
 fn measured(program: &Program) -> (Profile, Vec<String>) {
     let kernel = Kernel::probe().unwrap();
     let targets = Targets::new(vec![program.0.id()], vec![]);
@@ -123,7 +123,7 @@ fn a_language_is_a_module_a_header_and_a_line() {
     let (profile, remarks) = measured(&program);
     let folded = folded(&profile);
     println!("{folded}{remarks:#?}");
-    // Read in the kernel each time, and once from outside.
+    // One thread's stack is read in the kernel each time, the other's once from outside.
     for (thread, sleeper) in [("often", "sleep_often"), ("for_good", "sleep_for_good")] {
         let stack = format!(
             ";native_first;program.toy:outer;native_between;program.toy:middle;\
@@ -149,7 +149,7 @@ fn a_language_is_a_module_a_header_and_a_line() {
         "{remarks:?}"
     );
 
-    // A capture tells the language to readers that do not know it.
+    // A capture names the language for readers that do not know it.
     assert!(LANGUAGES.iter().all(|known| known.name() != Toy.name()));
     let mut capture = Vec::new();
     capture::write(&profile, &mut capture).unwrap();

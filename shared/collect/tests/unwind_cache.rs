@@ -1,5 +1,5 @@
-//! A stack that is cached is the one that a walk finds: both are had of each
-//! wait of a Debian python3 that blocks in many places. Needs root.
+//! A cached stack is the stack that an unwind finds. A python3 of Debian blocks in many places,
+//! and each of its waits has both. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checked;
@@ -13,7 +13,7 @@ use symbolize::Symbolizer;
 
 use checked::Python;
 
-/// Two threads that pass a word on, and wait at depths that change.
+/// Two threads that pass a word between them, and wait at changing depths.
 const BLOCKS: &str = "
 import os, queue, random, re, threading, time
 there, back, words = os.pipe(), os.pipe(), queue.Queue(1)

@@ -1,5 +1,5 @@
-//! The walk in BPF, the same walk in Rust and an independent unwinder agree on
-//! the same stacks: those of a busy Debian python3. Needs root.
+//! The unwind in BPF, the same unwind in Rust and an independent unwinder agree on the stacks of
+//! a busy Debian python3. Needs root.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -46,12 +46,12 @@ threading.Thread(target=work, daemon=True).start()
 work()
 ";
 
-/// A stack of more frames is deep.
+/// Number of frames above which a stack is deep.
 const DEEP: usize = 20;
-/// How many different ones that are deep are waited for.
+/// Number of different deep stacks that the test waits for.
 const ENOUGH: usize = 200;
 
-/// What the program sent of one stack.
+/// Messages of the program about one stack.
 #[derive(Default)]
 struct Seen {
     walked: Option<(u32, Vec<u64>)>,
@@ -120,7 +120,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         .variable(bpf::variables::WINDOW_START)
         .unwrap()
         .set(1_u64);
-    // Until there are enough, however much of the CPUs it gets.
+    // The loop ends once there are enough stacks, however little CPU time it gets.
     let end = Instant::now() + Duration::from_secs(60);
     while deep_ones.get() < ENOUGH && Instant::now() < end {
         ring.poll(Duration::from_millis(20)).unwrap();
@@ -145,7 +145,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         let mut memory = Stack(copy, stack);
         let exact = copy.leaf_is_exact != 0;
         let walk = unwind::walk(registers, exact, Mode::Auto, space, &mut memory, 127);
-        // A copy has the 24 KiB next to the leaf at least.
+        // A dump has at least the 24 KiB next to the leaf.
         if walk.end == End::ReadFailed && stack.len() > 24 << 10 {
             too_large += 1;
             assert!(frames.starts_with(&walk.addresses));
@@ -185,12 +185,11 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         stacks > 100 && deep > 100,
         "{stacks} stacks, {deep} deep ones"
     );
-    // It takes no notice of system calls, whose return address may be the
-    // first of the next rule.
+    // framehop ignores system calls, whose return address may be the first of the next rule.
     assert!(f64::from(as_framehop) >= 0.995 * f64::from(stacks));
 }
 
-/// An unwinder that knows the files that a process maps.
+/// Returns an unwinder that knows the files that a process maps.
 fn oracle(pid: u32) -> UnwinderX86_64<Vec<u8>> {
     let mut unwinder = UnwinderX86_64::new();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -202,8 +201,8 @@ fn oracle(pid: u32) -> UnwinderX86_64<Vec<u8>> {
         };
         let (start, end) = fields[0].split_once('-').unwrap();
         let number = |text| u64::from_str_radix(text, 16).unwrap();
-        // The first mapping of a file begins at its address 0, or at the one
-        // it is linked for.
+        // The first mapping of a file begins at its address 0, or at the address that it is
+        // linked for.
         let base = *first.entry(path).or_insert(number(start));
         if !fields[1].contains('x') {
             continue;
@@ -242,7 +241,7 @@ fn oracle(pid: u32) -> UnwinderX86_64<Vec<u8>> {
 /// Sections of a file: addresses, and offset in the file.
 #[derive(Default)]
 struct Sections {
-    /// Linked for one address, and mapped there.
+    /// True if the file is linked for one address, and mapped there.
     fixed: bool,
     eh_frame: Option<(Range<u64>, u64)>,
     eh_frame_hdr: Option<(Range<u64>, u64)>,
@@ -257,7 +256,7 @@ fn sections(path: &str) -> Sections {
     let mut sections = Sections::default();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         sections.fixed |= line.trim_start().starts_with("Type:") && line.contains("EXEC");
-        // "[Nr] Name Type Address Off Size …"
+        // The format of a line is "[Nr] Name Type Address Off Size …".
         let Some((_, section)) = line.split_once(']') else {
             continue;
         };

@@ -1,46 +1,46 @@
-//! The frames that a runtime keeps of one thread.
+//! Frames that a runtime keeps of one thread.
 
 use crate::interleave::Link;
 
-/// A function that was called and has not returned.
+/// Call of a function that has not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Address of what the function is made of: a code object, a method.
+    /// Address of the function's code object or method.
     pub code: u64,
-    /// Position in it, in units of the language; negative if it has not begun.
+    /// Position in the code, in units of the language; negative if the function has not begun.
     pub instruction: i32,
-    /// Tells the function from another that has its address later.
+    /// Checksum that distinguishes the function from a later one at the same address.
     pub checksum: u32,
 }
 
-/// How a chain ended.
+/// End of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// The thread is none of the runtime's.
+    /// The thread does not belong to the runtime.
     NoThread,
-    /// At the thread's first frame.
+    /// The chain ends at the thread's first frame.
     Whole,
     /// Memory could not be read.
     ReadFailed,
-    /// There are more links than asked for.
+    /// The chain has more links than were asked for.
     TooDeep,
-    /// A value that no runtime leaves there.
+    /// The chain has a value that no runtime leaves there.
     Broken,
-    /// Nobody has read any before the thread went on.
+    /// The chain was not read before the thread ran on.
     NotRead,
 }
 
-/// A thread's frames.
+/// Frames of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Leaf first.
+    /// Links of the chain, leaf first.
     pub links: Vec<Link<Frame>>,
-    /// Why there are no more.
+    /// Reason why the chain has no more links.
     pub end: End,
 }
 
 impl Chain {
-    /// A chain without links.
+    /// Returns a chain without links.
     #[must_use]
     pub fn empty(end: End) -> Chain {
         Chain {

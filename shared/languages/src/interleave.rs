@@ -1,53 +1,51 @@
-//! Where an interpreter's frames belong between native ones.
+//! Merge of an interpreter's frames with native ones.
 //!
-//! An interpreter leaves something on the native stack where it was entered: an
-//! anchor. The native frame that has it among its bytes is the function that
-//! runs the frames up to there, and they stand in its place.
+//! An interpreter leaves a mark on the native stack where it is entered: an anchor. The native
+//! frame whose bytes contain the anchor belongs to the function that runs the frames up to the
+//! anchor. These frames replace the native frame.
 
-/// One entry of an interpreter's chain of frames, leaf first.
+/// Link of an interpreter's chain of frames, leaf first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link<F> {
     /// A frame of the language.
     Frame(F),
-    /// The frames since the last anchor are run by the native frame that has
-    /// this address on its stack.
+    /// The native frame with this address on its stack runs the frames since the last anchor.
     Anchor(u64),
 }
 
-/// One frame of a stack made of both.
+/// Frame of a stack that has both kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mixed<F> {
     /// The native frame of this index, leaf first.
     Native(usize),
     /// A frame of the language.
     Frame(F),
-    /// Here (towards the root from what stands before) frames of the language
-    /// may be missing or misplaced: the native walk ended before the frame that
-    /// runs those that follow was reached.
+    /// Frames of the language may be missing or misplaced towards the root from here. The native
+    /// unwind ended before it reached the native frame that runs the frames that follow.
     Unanchored,
 }
 
-/// Puts the frames of `chain` between `natives` native frames, leaf first.
+/// Merges the frames of `chain` with `natives` native frames, leaf first.
 ///
-/// `leaf_sp` is the stack pointer at the leaf, and `cfas[i]` that of native frame
-/// `i`'s caller. The last frames of a walk may have none. Frame `i` has the
-/// addresses from `cfas[i - 1]`, for the leaf from `leaf_sp`, up to `cfas[i]`;
-/// if `reached_root`, then the last frame has all that are above.
+/// `leaf_sp` is the stack pointer at the leaf, and `cfas[i]` the stack pointer of native frame
+/// `i`'s caller. The last frames of an unwind may have no CFA. Frame `i` has the addresses from
+/// `cfas[i - 1]`, for the leaf from `leaf_sp`, up to `cfas[i]`. If `reached_root`, the last frame
+/// has all addresses above.
 ///
-/// The frames up to an anchor replace the native frame that the anchor is in.
-/// With `shows_native` it stays, as what called them. An anchor without frames
-/// replaces nothing.
+/// The frames up to an anchor replace the native frame that contains the anchor. With
+/// `shows_native`, the native frame stays as their caller. An anchor without frames replaces
+/// nothing.
 ///
-/// What cannot be placed so keeps its order all the same:
+/// Frames without a place keep their order:
 ///
-/// - Frames whose anchor is in no native frame, or not above the last one that
-///   is, wait for the next one that is, and stand before its own, after
-///   [`Mixed::Unanchored`]. If there is none they stand after all native frames.
-/// - Frames that no anchor follows are those of a chain that could not be read to
-///   its end. They are callers of the frames placed last, and stand next to these,
-///   towards the root, before native frames that they may have been called by or
-///   have called. If nothing was placed they stand after all native frames, after
-///   [`Mixed::Unanchored`].
+/// - If no native frame contains their anchor, or the anchor is not above the last placed one,
+///   the frames wait for the next anchor with a place. They stand before the frames of that
+///   anchor, after [`Mixed::Unanchored`]. If there is no such anchor, they stand after all native
+///   frames.
+/// - Frames that no anchor follows belong to a chain that could not be read to its end. They are
+///   callers of the frames placed last, and stand next to these, towards the root. The native
+///   frames after them may be their callers or their callees. If no frame was placed, they stand
+///   after all native frames, after [`Mixed::Unanchored`].
 pub fn interleave<F: Copy>(
     leaf_sp: u64,
     cfas: &[u64],
@@ -62,7 +60,7 @@ pub fn interleave<F: Copy>(
         natives,
         reached_root,
     };
-    // What stands in the place of each native frame, or before it.
+    // Frames that replace each native frame, or stand before it.
     let mut places: Vec<Vec<Mixed<F>>> = (0..natives).map(|_| Vec::new()).collect();
     let mut last: Option<(usize, u64)> = None;
     let mut waiting = Vec::new();
@@ -92,7 +90,7 @@ pub fn interleave<F: Copy>(
         place.append(&mut segment);
         last = Some((index, address));
     }
-    // A chain that was cut short goes on where it was last seen.
+    // The rest of a chain that was cut short follows the last frame with a place.
     let cut_at = last.map(|(index, _)| index).filter(|_| waiting.is_empty());
     let mut mixed = Vec::with_capacity(natives + chain.len());
     for (index, place) in places.into_iter().enumerate() {
@@ -111,10 +109,12 @@ pub fn interleave<F: Copy>(
     mixed
 }
 
-/// The same of frames that leave no anchors, but of which each is run by a native frame
-/// of its own, one that `runs_one`. If both are whole (`are_whole`) and not as many,
-/// they cannot be told from each other, and there is none. Else they are paired from the leaf
-/// on; frames that are left over follow after [`Mixed::Unanchored`].
+/// Merges frames that leave no anchors, where a native frame runs each of them. `runs_one`
+/// returns whether a native frame runs one.
+///
+/// Frames are paired from the leaf on; the frames left over follow after [`Mixed::Unanchored`].
+/// If both stacks are whole (`are_whole`) and the numbers differ, the pairs are unknown and the
+/// result is `None`.
 pub fn interleave_each<F: Copy>(
     natives: usize,
     runs_one: impl Fn(usize) -> bool,
@@ -145,7 +145,7 @@ pub fn interleave_each<F: Copy>(
     (rest.is_empty() || !are_whole).then_some(mixed)
 }
 
-/// The native frames' places.
+/// Places of the native frames.
 struct Stack<'a> {
     leaf_sp: u64,
     cfas: &'a [u64],
@@ -154,8 +154,8 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// The first frame, not before `from`, that has `address` among its bytes.
-    /// Stacks may be switched on the way: frames are not in order of address.
+    /// Returns the first frame, from index `from` on, that contains `address`. Stacks may be
+    /// switched on the way, so frames are not in order of address.
     fn frame_of(&self, address: u64, from: usize) -> Option<usize> {
         let mut low = match from.checked_sub(1) {
             None => self.leaf_sp,

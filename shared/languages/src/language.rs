@@ -1,4 +1,4 @@
-//! The trait of languages, and the types that its methods take and return.
+//! Trait of languages, and the types that its methods take and return.
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -12,14 +12,14 @@ use unwind::Memory;
 use crate::chain::{Chain, Frame};
 use crate::locks::Locks;
 
-/// The variables and functions of an ELF file, in which a runtime is looked for.
+/// Variables and functions of an ELF file, in which a runtime is searched for.
 pub type File<'a> = Elf<&'a dyn Source>;
 
-/// A language whose functions a runtime of its own runs. The runtime keeps frames for them in the
-/// memory of its process.
+/// Language whose functions run in a runtime of their own. The runtime keeps frames for them in
+/// the memory of its process.
 ///
-/// Whatever is read of a process may have been forged: an implementation bounds it, and
-/// leaves out what cannot be right.
+/// Any data of a process may be forged: an implementation bounds them, and leaves out what cannot
+/// be right.
 pub trait Language: Debug + Send + Sync {
     /// Returns the language's name in flags, marks and captures.
     fn name(&self) -> LanguageName;
@@ -27,15 +27,15 @@ pub trait Language: Debug + Send + Sync {
     /// Returns the language's name in sentences.
     fn title(&self) -> &'static str;
 
-    /// Returns which versions can be read, in words that end "… can be read".
+    /// Returns the versions that can be read, as words that fit before "can be read".
     fn readable_versions(&self) -> &'static str;
 
     /// Returns the number by which programs know the language: `enum language` of
     /// `bpf/include/languages/languages.h`.
     fn number(&self) -> u32;
 
-    /// Returns the runtime that an ELF file defines. Most files define none, so an
-    /// implementation looks for one symbol first. `file_name` is a path.
+    /// Returns the runtime that an ELF file defines. Most files define none, so an implementation
+    /// first searches for one symbol. `file_name` is a path.
     fn find(&self, file: &File<'_>, file_name: &str) -> Option<Runtime>;
 
     /// Attaches to a process that maps the file of `runtime`. `bias` is the difference between
@@ -65,8 +65,8 @@ pub trait Language: Debug + Send + Sync {
         most: usize,
     ) -> Chain;
 
-    /// Reads the function of a frame; `None` if another one has its address by now, or
-    /// it cannot be read.
+    /// Reads the function of a frame; `None` if another function has taken its address, or it
+    /// cannot be read.
     fn function(
         &self,
         layout: &Layout,
@@ -74,8 +74,7 @@ pub trait Language: Debug + Send + Sync {
         memory: &ProcessMemory,
     ) -> Option<Arc<dyn Function>>;
 
-    /// Reads the same from what a program has copied while the function was about to
-    /// run.
+    /// Reads a function from the copy that a program made while the function was about to run.
     fn copied_function(
         &self,
         layout: &Layout,
@@ -83,45 +82,45 @@ pub trait Language: Debug + Send + Sync {
         copy: &dyn Pieces,
     ) -> Option<Arc<dyn Function>>;
 
-    /// Returns how waits for the language's locks are recognised.
+    /// Returns the rules that recognise waits for the language's locks.
     fn locks(&self) -> &'static Locks {
         &Locks::NONE
     }
 }
 
-/// A runtime in a file.
+/// Runtime in a file.
 #[derive(Clone, Debug)]
 pub struct Runtime {
-    /// Its language.
+    /// Language of the runtime.
     pub language: &'static dyn Language,
-    /// Virtual address, as the file has it, of what leads to everything else.
+    /// Virtual address in the file of the runtime's root data, from which all else is found.
     pub base: u64,
-    /// Its version, for people.
+    /// Version of the runtime, for display.
     pub version: String,
-    /// Its layout; `None` if that is not known of this version, or differs between processes.
+    /// Layout; `None` if it is not known for this version, or differs between processes.
     pub layout: Option<Arc<Layout>>,
     /// Virtual addresses of the code that runs frames one by one, if frames leave no anchors.
     pub runs_one: Vec<(u64, u64)>,
 }
 
-/// A runtime in a process.
+/// Runtime in a process.
 #[derive(Clone, Debug)]
 pub struct Attached {
-    /// Address of what leads to everything else.
+    /// Address of the runtime's root data.
     pub base: u64,
-    /// Its layout; `None` if its frames cannot be read.
+    /// Layout; `None` if the frames cannot be read.
     pub layout: Option<Arc<Layout>>,
 }
 
-/// The places at which a runtime keeps what is read of it.
+/// Offsets of the data in a runtime's memory.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The language.
+    /// Language of the runtime.
     pub language: &'static dyn Language,
-    /// The version, by a number of the language's own.
+    /// Version, as a number that the language defines.
     pub version: u32,
-    /// The struct of the language's header that programs go by:
-    /// [`bpf::types::LANGUAGE_LAYOUT_BYTES`] at most.
+    /// Bytes of the struct in the language's header that programs use: at most
+    /// [`bpf::types::LANGUAGE_LAYOUT_BYTES`].
     pub bytes: Vec<u8>,
 }
 
@@ -140,15 +139,15 @@ impl Hash for Layout {
     }
 }
 
-/// A function that frames run.
+/// Function that frames run.
 pub trait Function: Debug + Send + Sync {
-    /// Returns the name with what the function belongs to, with whatever characters it has.
+    /// Returns the qualified name of the function. It may contain any characters.
     fn name(&self) -> &str;
 
     /// Returns the path of the source file, as the runtime has it.
     fn file(&self) -> &str;
 
-    /// Returns the line where it begins, from 1 on; 0 if that is not known.
+    /// Returns the function's first line, from 1 on; 0 if that is not known.
     fn first_line(&self) -> u32;
 
     /// Returns the line of a frame at `instruction`, if it has one.
@@ -159,18 +158,18 @@ pub trait Function: Debug + Send + Sync {
         true
     }
 
-    /// Returns whether all was read that tells lines.
+    /// Returns whether the table of lines was read.
     fn has_lines(&self) -> bool {
         true
     }
 
-    /// Returns how many bytes of memory it takes.
+    /// Returns the size of the function in memory, in bytes.
     fn size(&self) -> usize;
 }
 
-/// Memory of which pieces are read.
+/// Memory that is read in pieces.
 pub trait Pieces {
-    /// Returns up to `most` bytes from `start` on, as far as there are any.
+    /// Returns up to `most` bytes from `start` on, as far as they can be read.
     fn bytes(&self, start: u64, most: usize) -> Vec<u8>;
 }
 

@@ -1,9 +1,9 @@
-//! Frames that languages' runtimes keep, as user space reads them.
+//! Frames that the runtimes of languages keep, read from user space.
 //!
-//! The functions of an interpreted program are not on the native stack: it shows
-//! the interpreter instead, which keeps frames of its own. A module for each
-//! language is a [`Language`]: it finds the runtime in a process, walks its frames, and names
-//! them. [`interleave()`] puts frames of any language where they belong between the native ones.
+//! The functions of an interpreted program are not on the native stack. The native stack shows
+//! the interpreter instead, which keeps frames of its own. The module of each language has a
+//! [`Language`]: it finds the runtime in a process, walks its frames, and names them.
+//! [`interleave()`] merges the frames of any language with the native ones.
 
 mod chain;
 pub mod interleave;
@@ -16,5 +16,5 @@ pub use interleave::interleave;
 pub use language::{Attached, File, Function, Language, Layout, Pieces, Runtime};
 pub use locks::{Locks, Name, Row};
 
-/// All languages that are known.
+/// All known languages.
 pub static LANGUAGES: &[&dyn Language] = &[&python::Python];

@@ -1,45 +1,44 @@
-//! Reasons of waits for a futex, by the functions that wait: rows that a language or a library
-//! brings.
+//! Reasons of futex waits by the functions that wait: rows that a language or a library brings.
 
 use profile::{Detail, Reason};
 
-/// How a function is recognised.
+/// Pattern of a function's name.
 #[derive(Clone, Copy, Debug)]
 pub enum Name {
-    /// By all of its name.
+    /// The whole name.
     Is(&'static str),
-    /// By a part of its path.
+    /// A part of the function's path.
     Has(&'static str),
 }
 
-/// Functions that say what is waited for.
+/// Functions that show the reason of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Functions that wait, or for whose sake others do.
+    /// Functions that wait, or on whose behalf other functions wait.
     pub functions: &'static [Name],
-    /// The reason of the wait.
+    /// Reason of the wait.
     pub reason: Reason,
-    /// The reason in particular.
+    /// Detail of the reason.
     pub detail: Detail,
 }
 
-/// Waits for a language's locks.
+/// Rules that recognise waits for a language's locks.
 #[derive(Clone, Copy, Debug)]
 pub struct Locks {
-    /// Symbol of the variable that has the lock that all threads of a runtime share. None of the
-    /// variable's other parts is waited for.
+    /// Symbol of the variable that has the lock that all threads of a runtime share. Threads wait
+    /// for no other part of the variable.
     pub global: Option<&'static str>,
-    /// Functions that have a primitive of the C library wait for a purpose of their own.
+    /// Functions that use a primitive of the C library for a purpose of their own.
     pub purposes: &'static [Row],
-    /// Functions that others are made of, where none of those is seen.
+    /// Functions that others are made of, for stacks in which no other function matches.
     pub foundations: &'static [Row],
-    /// Whether a function is one of the language's, by its name in a profile: such a function uses
-    /// a lock of a foundation's.
+    /// Returns whether a function belongs to the language, by its name in a profile. Such a
+    /// function uses a lock of a foundation.
     pub is_user: fn(&str) -> bool,
 }
 
 impl Locks {
-    /// Nothing is known.
+    /// Rules of a language about whose locks nothing is known.
     pub const NONE: Locks = Locks {
         global: None,
         purposes: &[],

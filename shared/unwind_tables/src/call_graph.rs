@@ -1,24 +1,24 @@
-//! The ways to walk a user stack that a command line chooses from.
+//! Modes of unwinding user stacks that a command line chooses from.
 
 use bpf::types::CallGraph as Mode;
 
-/// How user stacks are walked; the names are perf's.
+/// Mode of unwinding user stacks; the names are perf's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallGraph {
-    /// By tables, and by frame pointers through code that has none.
+    /// Unwinds by tables, and by frame pointers through code without a table.
     #[default]
     Auto,
-    /// By frame pointers.
+    /// Unwinds by frame pointers.
     Fp,
-    /// By tables only.
+    /// Unwinds by tables only.
     Dwarf,
 }
 
 impl CallGraph {
-    /// The mode of that name.
+    /// Returns the mode with this name.
     ///
     /// # Errors
-    /// What the names are.
+    /// Fails for any other name, and lists the names.
     pub fn by_name(name: &str) -> std::result::Result<CallGraph, String> {
         match name {
             "auto" => Ok(CallGraph::Auto),
@@ -28,7 +28,7 @@ impl CallGraph {
         }
     }
 
-    /// What it is called.
+    /// Returns the mode's name on a command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl CallGraph {
         }
     }
 
-    /// `call_graph` of the BPF programs.
+    /// Returns the mode as a value of the programs' constant `call_graph`.
     pub fn mode(self) -> Mode {
         match self {
             CallGraph::Auto => Mode::CALL_GRAPH_AUTO,

@@ -1,4 +1,4 @@
-//! Stacks that came as dumps, to be walked once the tables for them are made.
+//! Stacks that arrived as dumps, and wait for the tables to unwind them.
 
 use std::time::{Duration, Instant};
 
@@ -10,26 +10,27 @@ use unwind::{Memory, Registers};
 use super::interpreted_frames::InterpretedFrames;
 use super::thread_memory::ThreadMemory;
 
-/// Memory for dumps that wait, in bytes.
+/// Capacity for waiting dumps, in bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// How long a copy waits for tables before it is walked with those there are.
+/// Maximum time that a dump waits for tables: after it, the tables that exist are used.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A stack as it was, and where to walk from.
+/// Dump of a stack, with the registers from which it is unwound.
 pub struct Dumped {
     /// The stack's ID.
     pub id: u64,
-    /// Whose code it goes through: the parent's, where the owner is a fork of it and unknown.
+    /// Process whose code the stack runs. It is the parent where the owner is a fork that is not
+    /// known yet.
     pub process: Process,
-    /// The process and thread, as programs name them.
+    /// Process and thread, as programs name them.
     pub owner: StackOwner,
-    /// The user registers.
+    /// User registers.
     pub registers: Registers,
-    /// Whether the instruction pointer is where the code was interrupted.
+    /// True if the instruction pointer is the interrupted instruction, not a return address.
     pub leaf_is_exact: bool,
-    /// The bytes of the stack.
+    /// Bytes of the stack.
     pub stack: DumpedStack,
-    /// Of a thread that was read from its process.
+    /// Frames of a runtime, for a thread that was read from its process.
     pub interpreted: Option<InterpretedFrames>,
     since: Instant,
 }
@@ -48,7 +49,7 @@ impl Memory for DumpedStack {
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
     }
 
-    /// Code changes less than stacks do: it is read when the dump is walked.
+    /// Reads code when the dump is unwound: code changes less often than stacks do.
     fn code(&mut self, address: u64) -> Option<u128> {
         let bytes = ProcessMemory::new(self.pid).bytes(address, 16);
         Some(u128::from_le_bytes(bytes.try_into().ok()?))
@@ -56,7 +57,7 @@ impl Memory for DumpedStack {
 }
 
 impl Dumped {
-    /// From a program's message.
+    /// Creates a dump from a program's message.
     pub fn from_event(event: &StackDump, stack: &[u8]) -> Dumped {
         Dumped {
             id: event.hash,
@@ -77,7 +78,7 @@ impl Dumped {
         }
     }
 
-    /// Of a thread that is not running, read from its process.
+    /// Reads a dump of a thread that is not running from its process.
     pub fn read(
         id: u64,
         owner: StackOwner,
@@ -104,7 +105,7 @@ impl Dumped {
     }
 }
 
-/// The process of a stack's owner.
+/// Returns the process of a stack's owner.
 pub fn process_of(owner: &StackOwner) -> Process {
     Process {
         pid: owner.pid,
@@ -112,7 +113,7 @@ pub fn process_of(owner: &StackOwner) -> Process {
     }
 }
 
-/// Registers as the programs send them.
+/// Returns registers that a program sent.
 pub fn registers(sent: &UserRegisters) -> Registers {
     Registers {
         instruction_pointer: sent.ip,
@@ -120,7 +121,7 @@ pub fn registers(sent: &UserRegisters) -> Registers {
     }
 }
 
-/// Dumps that wait.
+/// Waiting dumps.
 #[derive(Default)]
 pub(crate) struct Dumps {
     waiting: Vec<Dumped>,
@@ -128,7 +129,7 @@ pub(crate) struct Dumps {
 }
 
 impl Dumps {
-    /// Keeps a copy, or gives it back if there is no room.
+    /// Keeps a dump, or returns it if the capacity is used up.
     pub(crate) fn add(&mut self, dumped: Dumped) -> Option<Dumped> {
         let size = dumped.stack.bytes.len();
         if self.bytes + size > MOST_BYTES {
@@ -139,8 +140,7 @@ impl Dumps {
         None
     }
 
-    /// Takes those of processes that are `ready`, and those that have waited
-    /// too long.
+    /// Takes the dumps of processes that are `ready`, and dumps older than [`PATIENCE`].
     pub(crate) fn take(&mut self, ready: impl Fn(Process) -> bool) -> Vec<Dumped> {
         let (taken, waiting): (Vec<Dumped>, _) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -153,7 +153,7 @@ impl Dumps {
         taken
     }
 
-    /// Whether one waits that `is_sought`.
+    /// Returns whether any waiting dump satisfies `is_sought`.
     pub(crate) fn any(&self, is_sought: impl Fn(&Dumped) -> bool) -> bool {
         self.waiting.iter().any(is_sought)
     }

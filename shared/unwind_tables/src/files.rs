@@ -1,5 +1,5 @@
-//! The tables of mapped files: each built once, in the background, however
-//! many processes map the file.
+//! Unwind tables of mapped files. Each is built once, in the background, for all processes that
+//! map the file.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -20,15 +20,15 @@ use super::kernel_tables::{KernelTables, Placed};
 use super::notes::Notes;
 use super::space::FileTable;
 
-/// Threads that build at most; more would be felt on the machine.
+/// Maximum threads that build tables; more would slow down the machine noticeably.
 const MOST_BUILDERS: usize = 4;
 
-/// How long a table that nobody uses is kept: libraries are closed and opened
-/// again, programs run one after the other.
+/// Time for which an unused table is kept: processes close and open libraries again, and programs
+/// run one after the other.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// Bytes that are read and decompressed of one process's files for their tables, whatever these
-/// files say of their sizes. A browser's take a tenth of it.
+/// Maximum bytes that are read and decompressed for the tables of one process's files, whatever
+/// sizes the files state. A browser's files take a tenth of it.
 const MOST_READ: u64 = 1 << 30;
 
 /// Bytes that may still be read of the files that one process was the first to map.
@@ -41,7 +41,7 @@ impl Default for Allowance {
     }
 }
 
-/// A file whose reads are taken from an allowance.
+/// File whose reads are charged to an allowance.
 struct Counted {
     file: File,
     allowance: Allowance,
@@ -69,46 +69,46 @@ impl Source for Counted {
     }
 }
 
-/// A file that processes map.
+/// File that processes map.
 struct Entry {
     state: State,
-    /// How many mappings hold it.
+    /// Number of mappings that hold the file.
     holds: usize,
-    /// Since when none does.
+    /// Time at which the last mapping released the file.
     unheld: Instant,
 }
 
-/// What has become of a file's table.
+/// State of a file's table.
 enum State {
     Building,
     Ready(Arc<Built>, Placed, Arc<[Runtime]>),
-    /// There is none: code is walked by frame pointers.
+    /// The file has no table: its code is unwound by frame pointers.
     Without,
 }
 
 type Job = (CodeSource, Counted, String);
 type Outcome = (CodeSource, std::result::Result<Read, unwind::Error>);
 
-/// What was read of a file.
+/// Contents of a file that unwinding needs.
 pub(crate) struct Read {
     built: Built,
-    /// The runtimes of languages that it defines.
+    /// Runtimes of languages that the file defines.
     runtimes: Arc<[Runtime]>,
 }
 
-/// The tables of all files.
+/// Tables of all files.
 pub(crate) struct Files {
     entries: HashMap<CodeSource, Entry>,
     names: HashMap<CodeSource, String>,
-    /// Languages whose runtimes are looked for.
+    /// Languages whose runtimes are searched for.
     languages: &'static [&'static dyn Language],
     builders: Option<(Sender<Job>, Receiver<Outcome>)>,
     building: usize,
-    /// Files for whose tables the kernel's had no capacity left.
+    /// Files whose tables found no capacity in the kernel's tables.
     pub(crate) crowded_out: HashSet<CodeSource>,
     /// Files that could not be read, or whose tables could not be written.
     pub(crate) unread: HashSet<CodeSource>,
-    /// Why files have no table.
+    /// Reasons why files have no table.
     pub(crate) notes: Notes,
 }
 
@@ -126,8 +126,8 @@ impl Files {
         }
     }
 
-    /// Holds a file for one more mapping, and has its table built if it is not yet, for which a
-    /// process's allowance is used up.
+    /// Holds a file for one more mapping. If the file is new, a thread builds its table at the
+    /// expense of the process's allowance.
     pub(crate) fn hold(
         &mut self,
         source: CodeSource,
@@ -145,7 +145,7 @@ impl Files {
                 self.start(source, Counted { file, allowance }, name)
             }
             Ok(None) => State::Without,
-            Err(error) => self.unread(source, &error),
+            Err(error) => self.note_unread(source, &error),
         };
         let entry = Entry {
             state,
@@ -155,7 +155,7 @@ impl Files {
         self.entries.insert(source, entry);
     }
 
-    /// Ends what [`Files::hold`] began.
+    /// Releases a file that [`Files::hold`] held.
     pub(crate) fn release(&mut self, source: CodeSource) {
         if let Some(entry) = self.entries.get_mut(&source) {
             entry.holds -= 1;
@@ -163,9 +163,9 @@ impl Files {
         }
     }
 
-    /// Gives back the tables that nobody has held for a while; they are built
-    /// anew if the file is mapped again.
-    pub(crate) fn forget(&mut self, kernel: &mut KernelTables<'_>) {
+    /// Removes tables that no mapping has held for [`KEPT`]. They are built again if the file is
+    /// mapped again.
+    pub(crate) fn remove_unused(&mut self, kernel: &mut KernelTables<'_>) {
         let idle = |entry: &Entry| {
             let settled = !matches!(entry.state, State::Building);
             settled && entry.holds == 0 && entry.unheld.elapsed() >= KEPT
@@ -184,22 +184,22 @@ impl Files {
             self.building += 1;
             State::Building
         } else {
-            self.unread(source, &"no thread could be started")
+            self.note_unread(source, &"no thread could be started")
         }
     }
 
-    /// Whether nothing more is to be waited for to know a file's table.
+    /// Returns whether the work on a file's table is finished.
     pub(crate) fn is_settled(&self, source: CodeSource) -> bool {
         let entry = self.entries.get(&source);
         entry.is_none_or(|entry| !matches!(entry.state, State::Building))
     }
 
-    /// Whether any table is being built.
+    /// Returns whether any table is being built.
     pub(crate) fn is_building(&self) -> bool {
         self.building > 0
     }
 
-    /// Takes the tables that are done, waiting up to `patience` for the first.
+    /// Takes the finished tables, and waits up to `patience` for the first.
     pub(crate) fn collect(&mut self, kernel: &mut KernelTables<'_>, patience: Duration) {
         let mut patience = patience;
         while self.building > 0 {
@@ -213,7 +213,7 @@ impl Files {
             self.building -= 1;
             let state = match outcome {
                 Ok(read) => self.place(source, read, kernel),
-                Err(error) => self.unread(source, &error),
+                Err(error) => self.note_unread(source, &error),
             };
             if let Some(entry) = self.entries.get_mut(&source) {
                 entry.state = state;
@@ -237,18 +237,18 @@ impl Files {
             Ok(placed) => State::Ready(Arc::new(built), placed, runtimes),
             Err(error @ loader::Error::Unsupported(_)) => {
                 self.crowded_out.insert(source);
-                self.without(source, &error)
+                self.note_missing(source, &error)
             }
-            Err(error) => self.unread(source, &error),
+            Err(error) => self.note_unread(source, &error),
         }
     }
 
-    fn unread(&mut self, source: CodeSource, why: &dyn Display) -> State {
+    fn note_unread(&mut self, source: CodeSource, why: &dyn Display) -> State {
         self.unread.insert(source);
-        self.without(source, why)
+        self.note_missing(source, why)
     }
 
-    fn without(&mut self, source: CodeSource, why: &dyn Display) -> State {
+    fn note_missing(&mut self, source: CodeSource, why: &dyn Display) -> State {
         let name = self.name(source);
         self.notes
             .add(format!("{name}: unwound by frame pointers only: {why}"));
@@ -259,7 +259,7 @@ impl Files {
         self.names.get(&source).cloned().unwrap_or_default()
     }
 
-    /// The table of a file that is held, if it has one.
+    /// Returns the table of a file that is held, if it has one.
     pub(crate) fn table(&self, source: CodeSource) -> Option<FileTable> {
         match &self.entries.get(&source)?.state {
             State::Ready(built, placed, runtimes) => Some(FileTable {
@@ -272,7 +272,7 @@ impl Files {
         }
     }
 
-    /// How many files have a table, and the bytes that these take.
+    /// Returns the number of files with a table, and the tables' size in bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         let ready = self
             .entries
@@ -296,7 +296,7 @@ fn runtimes(languages: &[&'static dyn Language], file: &dyn Source, name: &str) 
     found.collect()
 }
 
-/// Starts threads that build the tables of the files they are sent.
+/// Starts threads that build the tables of the files sent to them.
 fn start_builders(languages: &'static [&'static dyn Language]) -> (Sender<Job>, Receiver<Outcome>) {
     let (jobs, waiting) = mpsc::channel::<Job>();
     let (done, outcomes) = mpsc::channel();
@@ -304,7 +304,7 @@ fn start_builders(languages: &'static [&'static dyn Language]) -> (Sender<Job>, 
     let builders = thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_BUILDERS));
     for _ in 0..builders {
         let (waiting, done) = (Arc::clone(&waiting), done.clone());
-        // Without a thread nobody receives the jobs, and sending them fails.
+        // If no thread starts, sending a job fails.
         let _ = thread::Builder::new()
             .name("unwind-tables".into())
             .spawn(move || {

@@ -1,4 +1,4 @@
-//! Frames of a language's runtime, which a program sent or which were read from a process.
+//! Frames of a language's runtime, sent by a program or read from a process.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use languages::interleave::Link;
 use languages::{Chain, End, Frame, Layout};
 use process::Process;
 
-/// Frames that are to be put between native ones.
+/// Frames that are inserted between native ones.
 pub struct InterpretedFrames {
-    /// The process that has their functions.
+    /// Process that has the frames' functions.
     pub process: Process,
-    /// The layout of the runtime.
+    /// Layout of the runtime.
     pub layout: Arc<Layout>,
-    /// The frames.
+    /// Chain of frames.
     pub chain: Chain,
 }
 
 impl InterpretedFrames {
-    /// The frames of a thread that went on before its runtime was known.
+    /// Returns an empty chain for a thread that ran on before its runtime was known.
     pub fn not_read(process: Process, layout: Arc<Layout>) -> InterpretedFrames {
         InterpretedFrames {
             process,
@@ -27,7 +27,7 @@ impl InterpretedFrames {
         }
     }
 
-    /// As a program sent them by `layout`; `None` if it sent what it should not.
+    /// Returns the frames that a program sent by `layout`; `None` if the message is malformed.
     pub fn from_event(
         event: &MixedStack,
         links: &[ChainLink],

@@ -1,4 +1,4 @@
-//! The tables where BPF programs find them: the maps of
+//! Unwind tables in the maps that BPF programs read:
 //! `bpf/include/stacks/unwind_tables.h`.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ use layouts::Layouts;
 use ranges::Ranges;
 use shard::ShardMemory;
 
-/// The maps of `include/stacks/unwind_tables.h` and `include/stacks/stack_dump.h`.
+/// Maps of `include/stacks/unwind_tables.h` and `include/stacks/stack_dump.h`.
 struct Maps<'a> {
     rules: Map<'a>,
     shards: Map<'a>,
@@ -40,22 +40,22 @@ struct Maps<'a> {
 
 /// Capacity for pages of tables: 64 KiB of addresses each.
 const PAGES: u32 = 1 << 17;
-/// Capacity for executable mappings: a process may have 65,530 (`vm.max_map_count`), and has
-/// the old ones beside the new ones while they change.
+/// Capacity for executable mappings. A process may have 65,530 (`vm.max_map_count`), and its old
+/// mappings stay beside the new ones during a change.
 const MAPPINGS: u32 = 1 << 17;
 
-/// Makes room for the tables of any number of processes: a cgroup, or what targets fork, may
-/// be most of the machine.
+/// Sets the capacity of the maps for any number of processes: a cgroup, or the children of
+/// targets, may be most of the machine.
 pub fn make_room_for_tables(object: &mut OpenObject) -> Result<()> {
     object.make_room(bpf::maps::UNWIND_PAGES, PAGES)?;
     object.make_room(bpf::maps::UNWIND_MAPPINGS, MAPPINGS)?;
     object.make_room_for_threads(bpf::maps::UNWIND_PROCESSES)
 }
 
-/// The runtimes of a process, as programs know them.
+/// Runtimes of a process, in the programs' format.
 pub(crate) type Runtimes = [LanguageRuntime; PROCESS_RUNTIMES];
 
-/// Where a table was put.
+/// Place of a table in the maps.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) first_page: u32,
@@ -63,34 +63,34 @@ pub(crate) struct Placed {
     shards: Vec<u16>,
 }
 
-/// Where a process's mappings were put.
+/// Place of a process's mappings in the map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlacedMappings {
     first: u32,
     count: u32,
 }
 
-/// The shard that rows are being added to.
+/// Shard to which rows are being added.
 struct OpenShard {
     index: u16,
     rows: ShardMemory,
     used: usize,
 }
 
-/// What is in the maps.
+/// Contents of the maps.
 pub(crate) struct KernelTables<'a> {
     maps: Maps<'a>,
     rules: HashMap<Rule, u16>,
     indexes: Ranges,
-    /// How many tables have rows in a shard.
+    /// Number of tables with rows in each shard.
     users: HashMap<u16, usize>,
     open: Option<OpenShard>,
     pages: Ranges,
     mappings: Ranges,
-    /// How often mappings were put in force.
+    /// Number of times that mappings were published.
     generation: u64,
     layouts: Layouts<'a>,
-    /// Tells programs that there may be locks of runtimes.
+    /// Variable that is 1 once there may be locks of runtimes.
     any_runtime: Option<Variable<'a, u32>>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> KernelTables<'a> {
             dump_budgets: object.map(bpf::maps::DUMP_BUDGETS)?,
         };
         Ok(KernelTables {
-            // Rule 0 is what the map is full of at first: nothing is known.
+            // The map is initially full of rule 0: no rule is known.
             rules: HashMap::from([(Rule::NONE, 0)]),
             indexes: Ranges::new(0, maps.shards.max_entries()),
             users: HashMap::new(),
@@ -124,7 +124,7 @@ impl<'a> KernelTables<'a> {
         self.layouts.get(index)
     }
 
-    /// Puts a table into the maps.
+    /// Adds a table to the maps.
     pub(crate) fn place(&mut self, table: &Table) -> Result<Placed> {
         let full = |what: &str| Error::Unsupported(format!("there is no room for its {what}"));
         let rules = self.number_rules(&table.rules)?;
@@ -160,7 +160,7 @@ impl<'a> KernelTables<'a> {
         )
     }
 
-    /// Takes a table out of the maps.
+    /// Removes a table from the maps.
     pub(crate) fn remove(&mut self, placed: Placed) {
         self.pages.give_back(placed.first_page, placed.page_count);
         for shard in placed.shards {
@@ -173,7 +173,7 @@ impl<'a> KernelTables<'a> {
         }
     }
 
-    /// Returns what programs are to know of the runtimes in a process.
+    /// Returns the runtimes of a process in the programs' format.
     pub(crate) fn runtimes(&mut self, space: &Space) -> Result<Runtimes> {
         let mut runtimes = Runtimes::default();
         let readable = space.readable_runtimes();
@@ -190,7 +190,7 @@ impl<'a> KernelTables<'a> {
         Ok(runtimes)
     }
 
-    /// Says where the code of `process` is.
+    /// Publishes the mappings and runtimes of `process`.
     pub(crate) fn place_process(
         &mut self,
         process: Process,
@@ -223,19 +223,20 @@ impl<'a> KernelTables<'a> {
         }
     }
 
-    /// Forgets where the code of `process` was.
+    /// Removes the mappings of `process`.
     pub(crate) fn remove_process(&mut self, process: Process, placed: PlacedMappings) {
         let key = process.pid.to_ne_bytes();
         let entry = self.maps.processes.lookup(&key, MapFlags::ANY);
         let entry = entry.ok().flatten().and_then(|bytes| copy(&bytes));
         if entry.is_some_and(|entry: UnwindProcess| entry.instance == process.instance) {
-            // Nobody else removes entries; if it is gone that is as well.
+            // Only this function removes entries: a failed deletion means that the entry is gone
+            // already.
             let _ = self.maps.processes.delete(&key);
         }
         self.give_back_mappings(placed);
     }
 
-    /// Gives back mappings that are no longer in force.
+    /// Frees mappings that programs no longer use.
     pub(crate) fn give_back_mappings(&mut self, placed: PlacedMappings) {
         self.mappings.give_back(placed.first, placed.count);
     }
@@ -257,7 +258,7 @@ impl<'a> KernelTables<'a> {
             .context("renew a process's dumps")
     }
 
-    /// The numbers of a table's rules, in which all tables agree.
+    /// Returns the numbers of a table's rules. All tables share the numbers.
     fn number_rules(&mut self, rules: &[Rule]) -> Result<Vec<u16>> {
         let known = self.rules.len();
         let new: Vec<Rule> = rules
@@ -332,7 +333,7 @@ impl<'a> KernelTables<'a> {
         })
     }
 
-    /// Gives a shard back that no table has rows in, and that gets none.
+    /// Frees a shard in which no table has rows, and which gets no more rows.
     fn free_if_unused(&mut self, index: u16) {
         if self.users.get(&index).is_none_or(|users| *users == 0) {
             self.users.remove(&index);
@@ -344,7 +345,7 @@ impl<'a> KernelTables<'a> {
     }
 }
 
-/// A rule as the map has it.
+/// Rule in the format of the map.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 struct RuleBytes(Rule);

@@ -1,6 +1,8 @@
-//! Unwind tables of running processes. [`Unwinder`] makes the tables that the BPF walker
-//! (`bpf/include/stacks/unwind.h`) needs, follows the processes as they change, and unwinds in
-//! user space the stacks that came before their tables.
+//! Unwind tables of running processes.
+//!
+//! [`Unwinder`] builds the tables that the BPF walker (`bpf/include/stacks/unwind.h`) needs, and
+//! follows the processes as they change. It unwinds in user space the stacks that arrived before
+//! their tables.
 
 mod call_graph;
 mod dumps;
@@ -39,39 +41,40 @@ pub use thread_memory::ThreadMemory;
 pub use walking::Depths;
 pub use walking::{Languages, Walking};
 
-/// Part of the time that may go into reading mappings, so that a machine that
-/// starts processes all the time is not made to wait for us.
+/// Divisor of the elapsed time that gives the time for reading mappings. A machine that starts
+/// processes all the time is slowed down by no more than that share.
 const SCAN_SHARE: u32 = 10;
-/// Reading mappings that can be saved up.
+/// Maximum time for reading mappings that can be saved up.
 const MOST_SAVED: Duration = Duration::from_millis(200);
-/// Of its cost, how long reading a process's mappings again has to wait.
+/// Pause before a process's mappings are read again, in multiples of the time that reading them
+/// took.
 const RESCAN_PAUSE: u32 = 10;
-/// Dumps that may be on their way or waiting.
+/// Maximum dumps on their way or waiting.
 pub const MOST_DUMPS: usize = 64;
-/// How often more dumps are allowed.
+/// Interval between updates of the number of dumps that may be sent.
 const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
-/// When to look at a program that has just begun: it maps its libraries by and by, and the
-/// stack of its first wait may come when it has ended.
-const FIRST_LOOKS: [Duration; 3] = [
+/// Times after a program's start at which its mappings are read. It maps its libraries one by
+/// one, and the stack of its first wait may arrive after its end.
+const FIRST_SCANS: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_millis(50),
     Duration::from_millis(300),
 ];
-/// Looks at new programs that may be ahead.
-const MOST_FIRST_LOOKS: usize = 1024;
-/// How often to look whether processes have ended.
+/// Maximum scheduled scans of new programs.
+const MOST_FIRST_SCANS: usize = 1024;
+/// Interval between sweeps of ended processes.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What is known of a process.
+/// State of a process.
 struct Known {
-    /// Its code, with tables, once they are all there.
+    /// Code with tables, once the tables are all built.
     space: Option<Space>,
     placed: Option<PlacedMappings>,
-    /// Its mappings as last read, whose tables are not all there yet.
+    /// Mappings as last read, whose tables are not all built yet.
     awaited: Option<Vec<CodeMapping>>,
     scanned: Instant,
     cost: Duration,
-    /// Bytes of its files that may still be read for tables.
+    /// Bytes of the process's files that may still be read for tables.
     allowance: Allowance,
 }
 
@@ -86,28 +89,28 @@ pub struct Missing {
     pub unread_files: u64,
 }
 
-/// Keeps a program's unwind tables.
+/// Unwind tables of the processes that one object's programs measure.
 pub struct Unwinder<'a> {
     mode: Mode,
     walking: Walking,
     kernel: KernelTables<'a>,
     files: Files,
     processes: HashMap<Process, Known>,
-    /// The newest instance seen of each PID: it alone is what runs.
+    /// Newest instance of each PID that was seen: only this instance runs.
     newest: HashMap<u32, u64>,
-    /// Whose mappings are to be read, and whether a copy waits for that: those
-    /// come first, since they may soon be gone.
+    /// Processes whose mappings are to be read, and whether a dump waits for that. Processes with
+    /// a dump come first, since they may soon be gone.
     wanted: HashMap<Process, bool>,
-    /// Programs that have just begun, and when to look at them.
+    /// New programs, and the times at which to scan them.
     begun: Vec<(Instant, Process)>,
-    /// Those that were found since somebody asked.
+    /// Runtimes found since [`Unwinder::take_runtimes`] was called last.
     runtimes: Vec<MappedRuntime>,
     dumps: Dumps,
-    /// What could not be done.
+    /// Failures, for `-v`.
     notes: Notes,
-    /// Processes for whose mappings the kernel's tables had no capacity left.
+    /// Processes whose mappings found no capacity in the kernel's tables.
     crowded_out: HashSet<Process>,
-    /// Whether a process may be waiting for tables.
+    /// True if a process may be waiting for tables.
     is_any_awaited: bool,
     saved: Duration,
     worked: Instant,
@@ -116,7 +119,7 @@ pub struct Unwinder<'a> {
 }
 
 impl<'a> Unwinder<'a> {
-    /// For programs that were told to walk so; `None` if that takes no tables.
+    /// Returns an unwinder for programs with these settings; `None` if they use no tables.
     pub fn new(walking: Walking, object: &'a LoadedObject) -> Result<Option<Self>> {
         let mode = match walking.call_graph {
             CallGraph::Auto => Mode::Auto,
@@ -145,8 +148,8 @@ impl<'a> Unwinder<'a> {
         }))
     }
 
-    /// Makes the tables of these processes, those that have used most CPU time
-    /// first, and returns when all are there or `patience` is over.
+    /// Builds the tables of these processes, in descending order of their CPU time. Returns when
+    /// all are built or `patience` is over.
     pub fn prepare(
         &mut self,
         processes: &[Process],
@@ -157,7 +160,7 @@ impl<'a> Unwinder<'a> {
         let mut processes = processes.to_vec();
         processes.sort_by_cached_key(|process| Reverse(cpu_ticks(process.pid)));
         for process in processes {
-            self.want(process);
+            self.queue_scan(process);
             if begun.elapsed() < patience {
                 self.scan(process, symbolizer);
                 self.files.collect(&mut self.kernel, Duration::ZERO);
@@ -170,11 +173,11 @@ impl<'a> Unwinder<'a> {
         self.publish(false);
     }
 
-    /// A process's mappings are new or have changed.
-    pub fn want(&mut self, process: Process) {
+    /// Queues a scan of a process whose mappings are new or have changed.
+    pub fn queue_scan(&mut self, process: Process) {
         let newest = self.newest.entry(process.pid).or_insert(process.instance);
         if process.instance > *newest {
-            // What could be read now is no longer the mappings of that one.
+            // The mappings of the older instance can no longer be read.
             self.wanted.remove(&Process {
                 pid: process.pid,
                 instance: *newest,
@@ -186,60 +189,60 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// A process has begun to run a program.
-    pub fn begins(&mut self, process: Process) {
-        if self.begun.len() + FIRST_LOOKS.len() <= MOST_FIRST_LOOKS {
+    /// Schedules the scans of a process that has begun to run a program.
+    pub fn schedule_scans(&mut self, process: Process) {
+        if self.begun.len() + FIRST_SCANS.len() <= MOST_FIRST_SCANS {
             let now = Instant::now();
-            let looks = FIRST_LOOKS.map(|after| (now + after, process));
-            self.begun.extend(looks);
+            let scans = FIRST_SCANS.map(|after| (now + after, process));
+            self.begun.extend(scans);
         }
     }
 
-    /// Processes are let go that were held before their first instruction: they have used
-    /// no time.
-    pub fn are_let_go(&mut self) {
+    /// Schedules the scans of processes that were held before their first instruction, and now
+    /// are released: they have used no CPU time.
+    pub fn schedule_released(&mut self) {
         let known: Vec<Process> = self.processes.keys().copied().collect();
         for process in known {
             if cpu_ticks(process.pid) == 0 {
-                self.begins(process);
+                self.schedule_scans(process);
             }
         }
     }
 
-    /// Has those looked at for whom it is time.
-    fn want_begun(&mut self) {
+    /// Queues new processes whose scan is due.
+    fn queue_due_scans(&mut self) {
         let now = Instant::now();
         let due: Vec<_> = self.begun.extract_if(.., |(at, _)| *at <= now).collect();
         for (_, process) in due {
-            self.want(process);
+            self.queue_scan(process);
         }
     }
 
-    /// A stack came as a copy, since its process or a mapping is new. Gives it
-    /// back if there is no room to keep it.
+    /// Keeps a stack that arrived as a dump, since its process or a mapping is new. Returns it if
+    /// the capacity is used up.
     pub fn add_dump(&mut self, dumped: Dumped) -> Option<Dumped> {
-        self.want(dumped.process);
+        self.queue_scan(dumped.process);
         if let Some(has_dump) = self.wanted.get_mut(&dumped.process) {
             *has_dump = true;
         }
         self.dumps.add(dumped)
     }
 
-    /// Whether a copy of this stack waits to be walked.
+    /// Returns whether a dump of this stack waits to be unwound.
     pub fn has_dump(&self, id: u64) -> bool {
         self.dumps.any(|dumped| dumped.id == id)
     }
 
-    /// Goes on with what is to be done. Returns stacks that could be walked.
+    /// Continues the pending work. Returns the dumps that could be unwound.
     pub fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         let begun = Instant::now();
         self.saved = saved(self.saved, begun - self.worked);
         self.worked = begun;
 
-        self.want_begun();
+        self.queue_due_scans();
         self.files.collect(&mut self.kernel, Duration::ZERO);
         while self.saved > begun.elapsed()
-            && let Some(process) = self.most_wanted(Instant::now())
+            && let Some(process) = self.next_to_scan(Instant::now())
         {
             self.scan(process, symbolizer);
         }
@@ -252,7 +255,7 @@ impl<'a> Unwinder<'a> {
         self.walk_dumps(false)
     }
 
-    /// How many more dumps may be sent, if that is to be set now.
+    /// Returns how many more dumps programs may send; `None` if it is too early for an update.
     pub fn allowance(&mut self) -> Option<i64> {
         if self.allowed.elapsed() < ALLOW_INTERVAL {
             return None;
@@ -261,13 +264,13 @@ impl<'a> Unwinder<'a> {
         Some(MOST_DUMPS.saturating_sub(self.dumps.len()) as i64)
     }
 
-    /// Walks what is left, with what tables there are by then.
+    /// Unwinds the remaining dumps with the tables that are built by then.
     pub fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         const LONGEST: Duration = Duration::from_secs(5);
         let begun = Instant::now();
         self.wanted.retain(|_, has_dump| *has_dump);
         while begun.elapsed() < LONGEST
-            && let Some(process) = self.most_wanted(begun)
+            && let Some(process) = self.next_to_scan(begun)
         {
             self.scan(process, symbolizer);
         }
@@ -279,7 +282,7 @@ impl<'a> Unwinder<'a> {
         self.walk_dumps(true)
     }
 
-    /// What could not be had, and how large it all is; for `-v`.
+    /// Returns failures and the total size, for `-v`.
     pub fn notes(&self) -> Vec<String> {
         let (files, bytes) = self.files.size();
         let size = format!("unwind tables: {files} files, {} KiB", bytes.div_ceil(1024));
@@ -289,7 +292,7 @@ impl<'a> Unwinder<'a> {
         notes
     }
 
-    /// Returns how many processes and files have no unwind tables.
+    /// Returns the numbers of processes and files without unwind tables.
     #[must_use]
     pub fn missing(&self) -> Missing {
         Missing {
@@ -299,12 +302,12 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// The code of a process, if its tables are there.
+    /// Returns the code of a process, if its tables are built.
     pub fn space(&self, process: Process) -> Option<&Space> {
         self.processes.get(&process)?.space.as_ref()
     }
 
-    /// Walks a stack in user space, if the tables for it are there.
+    /// Unwinds a stack in user space, if its tables are built.
     pub fn walk(
         &self,
         process: Process,
@@ -323,18 +326,19 @@ impl<'a> Unwinder<'a> {
         ))
     }
 
-    /// The runtimes that were found since this was called last.
+    /// Takes the runtimes found since the last call.
     pub fn take_runtimes(&mut self) -> Vec<MappedRuntime> {
         std::mem::take(&mut self.runtimes)
     }
 
-    /// The layout by which a program read a runtime's frames.
+    /// Returns the layout by which a program read a runtime's frames.
     pub fn layout(&self, index: u32) -> Option<&Arc<Layout>> {
         self.kernel.layout(index)
     }
 
-    /// The frames that a runtime keeps of a thread that is not running, if `process`, whose
-    /// code it runs, is known to have a runtime that the thread belongs to.
+    /// Reads the frames that a runtime keeps of a thread that is not running. Returns `None`
+    /// unless `process`, whose code the thread runs, has a known runtime that the thread belongs
+    /// to.
     pub fn interpreted_frames(
         &self,
         process: Process,
@@ -359,9 +363,10 @@ impl<'a> Unwinder<'a> {
             })
     }
 
-    /// The same of a stack that was dumped before its process was known to have one. `stack_of`
-    /// is the ID of the stack with which a task is off the CPU: while it is this, the
-    /// frames are those that were there.
+    /// Reads the runtime's frames of a stack that was dumped before its process was known to have
+    /// a runtime. `stack_of` returns the ID of the stack with which a task is off the CPU. If
+    /// that is no longer the dump's ID, the thread has run, and the result says that its frames
+    /// were not read.
     pub fn late_interpreted_frames(
         &self,
         dumped: &Dumped,
@@ -380,9 +385,9 @@ impl<'a> Unwinder<'a> {
         ))
     }
 
-    /// Who is to be looked at next, at the time `now`.
-    fn most_wanted(&self, now: Instant) -> Option<Process> {
-        // Dumps are rationed, other reasons to look again are not.
+    /// Returns the process to scan next at the time `now`.
+    fn next_to_scan(&self, now: Instant) -> Option<Process> {
+        // Programs limit the number of dumps, but not other reasons to scan again.
         let may_scan = |process: &Process, has_dump: bool| {
             has_dump
                 || self
@@ -397,7 +402,7 @@ impl<'a> Unwinder<'a> {
             .map(|(process, _)| *process)
     }
 
-    /// Reads a process's mappings and has the tables for them made.
+    /// Reads a process's mappings, and starts to build their tables.
     fn scan(&mut self, process: Process, symbolizer: &mut Symbolizer) {
         self.wanted.remove(&process);
         let begun = Instant::now();
@@ -411,12 +416,12 @@ impl<'a> Unwinder<'a> {
             cost: Duration::ZERO,
             allowance: Allowance::default(),
         });
-        let is_news = known
+        let is_changed = known
             .space
             .as_ref()
             .is_none_or(|space| space.code() != code);
-        // A process that is gone has none, and keeps what is known of it.
-        let awaited = (!code.is_empty() && is_news).then_some(code);
+        // A process that is gone has no mappings, and keeps its state.
+        let awaited = (!code.is_empty() && is_changed).then_some(code);
         for mapping in awaited.iter().flatten() {
             self.files
                 .hold(mapping.source, symbolizer, &known.allowance);
@@ -430,8 +435,8 @@ impl<'a> Unwinder<'a> {
         known.cost = begun.elapsed();
     }
 
-    /// Puts processes in force whose tables are all there, or with `at_once`
-    /// those whose are not, too.
+    /// Publishes processes whose tables are all built. With `at_once`, publishes the others as
+    /// well.
     fn publish(&mut self, at_once: bool) {
         if !std::mem::take(&mut self.is_any_awaited) {
             return;
@@ -476,7 +481,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Walks the dumps of processes that are known, or `all`.
+    /// Unwinds the dumps of processes whose tables are published, or `all` dumps.
     fn walk_dumps(&mut self, all: bool) -> Vec<(Dumped, Walk)> {
         let ready = |process: Process| {
             let known = self.processes.get(&process);
@@ -503,8 +508,7 @@ impl<'a> Unwinder<'a> {
             .collect()
     }
 
-    /// Gives back the tables of processes that have ended or run another
-    /// program by now.
+    /// Frees the tables of processes that have ended or run another program.
     fn sweep(&mut self) {
         let Some(living) = Living::among(self.newest.keys()) else {
             return;
@@ -526,21 +530,22 @@ impl<'a> Unwinder<'a> {
             }
         }
         self.newest.retain(|pid, _| living.has(*pid));
-        // Nothing is left to read of them; a copy is walked without.
+        // Ended processes have nothing left to read; their dumps are unwound without it.
         self.wanted.retain(|process, _| living.has(process.pid));
-        self.files.forget(&mut self.kernel);
+        self.files.remove_unused(&mut self.kernel);
     }
 }
 
-/// The time in which processes may be looked at, if so much was left and so much has passed.
+/// Returns the time that may be spent on scans, given the time left over and the time that has
+/// passed.
 fn saved(left: Duration, passed: Duration) -> Duration {
     (left + passed / SCAN_SHARE).min(MOST_SAVED)
 }
 
-/// CPU time that a process has used: its `utime` and `stime` in proc(5), the
-/// 12th and 13th field after its name, in clock ticks.
+/// Returns the CPU time that a process has used, in clock ticks: `utime` and `stime` of proc(5),
+/// the 12th and 13th field after the name.
 fn cpu_ticks(pid: u32) -> u64 {
-    // Not text: the name is any bytes. The kernel bounds it.
+    // The file is not text: the name is any bytes. The kernel bounds its length.
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);

@@ -1,10 +1,9 @@
-//! What could not be done, in words, for `-v`.
+//! Notes on failures, for `-v`.
 
-/// Notes kept: enough for what one looks into, however long the run.
+/// Maximum notes kept, however long the run: enough to find the cause.
 const MOST: usize = 256;
 
-/// The first things that could not be done, each once: files come and go, and
-/// are no better when they come back.
+/// First failures, each once: files come and go, and fail again when they come back.
 #[derive(Default)]
 pub(crate) struct Notes(Vec<String>);
 

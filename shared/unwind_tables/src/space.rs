@@ -1,4 +1,4 @@
-//! A process's code, as a walk in user space and one in BPF see it.
+//! Code of a process, as unwinding needs it in user space and in BPF.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use process::ProcessMemory;
 use symbolize::{CodeMapping, CodeSource};
 use unwind::{AddressSpace, Built, Code};
 
-/// A file's table, for those that map it.
+/// Table of a file, for the processes that map it.
 pub(crate) struct FileTable {
     pub(crate) built: Arc<Built>,
     pub(crate) runtimes: Arc<[Runtime]>,
@@ -16,7 +16,7 @@ pub(crate) struct FileTable {
     pub(crate) page_count: u32,
 }
 
-/// The executable mappings of a process, with their tables.
+/// Executable mappings of a process, with their tables.
 #[derive(Default)]
 pub struct Space {
     mappings: Vec<Mapping>,
@@ -24,32 +24,32 @@ pub struct Space {
     runtimes: Vec<MappedRuntime>,
 }
 
-/// A language's runtime in a process.
+/// Runtime of a language in a process.
 #[derive(Clone, Debug)]
 pub struct MappedRuntime {
-    /// Where it is.
+    /// File that has the runtime.
     pub source: CodeSource,
-    /// The code in it that runs frames one by one, by offset, if frames leave no anchors.
+    /// Offsets of the code that runs frames one by one, if frames leave no anchors.
     pub runs_one: Vec<(u64, u64)>,
-    /// The language.
+    /// Language of the runtime.
     pub language: &'static dyn Language,
-    /// The runtime's version.
+    /// Version of the runtime.
     pub version: String,
-    /// Where the process keeps the runtime.
+    /// Addresses and layout of the runtime in the process.
     pub attached: Attached,
 }
 
 struct Mapping {
     start: u64,
     end: u64,
-    /// The table, and the file's own address for `start`.
+    /// Table, and the file's own address for `start`.
     table: Option<(Arc<Built>, u64)>,
     first_page: u32,
     page_count: u32,
 }
 
 impl Space {
-    /// The code of a process, with the tables that there are of its files.
+    /// Returns the code of a process, with the existing tables of its files.
     pub(crate) fn new(
         code: Vec<CodeMapping>,
         memory: &ProcessMemory,
@@ -110,23 +110,23 @@ impl Space {
         }
     }
 
-    /// The runtimes in it, one of each language.
+    /// Returns the runtimes in the process, one of each language.
     pub(crate) fn runtimes(&self) -> &[MappedRuntime] {
         &self.runtimes
     }
 
-    /// The base address and the layout of each runtime whose layout is known.
+    /// Returns the base address and the layout of each runtime whose layout is known.
     pub(crate) fn readable_runtimes(&self) -> impl Iterator<Item = (u64, &Arc<Layout>)> {
         let attached = self.runtimes.iter().map(|runtime| &runtime.attached);
         attached.filter_map(|attached| Some((attached.base, attached.layout.as_ref()?)))
     }
 
-    /// What it was made of.
+    /// Returns the mappings that the space was made of.
     pub(crate) fn code(&self) -> &[CodeMapping] {
         &self.code
     }
 
-    /// The mappings as BPF programs look them up.
+    /// Returns the mappings in the format in which BPF programs look them up.
     pub(crate) fn for_kernel(&self) -> Vec<UnwindMapping> {
         let mapping = |mapping: &Mapping| {
             let pages = mapping.table.as_ref().map(|(built, address)| {

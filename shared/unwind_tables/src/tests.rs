@@ -1,4 +1,4 @@
-//! How processes are followed. These tests need root.
+//! Tests of following processes. These tests need root.
 #![allow(clippy::unwrap_used)]
 
 use std::process::{Child, Command};
@@ -13,22 +13,22 @@ use plain::Plain;
 
 use super::*;
 
-/// Longer than any of this takes on any machine.
+/// Longer than any of these steps takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// One that is not there.
+/// A process that does not exist.
 const NOBODY: Process = Process {
     pid: 10_000_000,
     instance: 1,
 };
 
-/// An object that is attached to nothing.
+/// Returns an object that is attached to nothing.
 pub(super) fn loaded() -> LoadedObject {
     let mut object = OpenObject::new(&bpf::oncputime::OBJECT).unwrap();
     make_room_for_tables(&mut object).unwrap();
     object.load().unwrap()
 }
 
-/// What is in a map.
+/// Returns a value of a map.
 pub(super) fn found<T: Plain + Copy + Default>(
     object: &LoadedObject,
     map: MapName,
@@ -42,7 +42,7 @@ fn unwinder(object: &LoadedObject) -> Unwinder<'_> {
     Unwinder::new(Walking::default(), object).unwrap().unwrap()
 }
 
-/// A process that has mapped all that it will, and sleeps until this is dropped.
+/// Process that has mapped all its libraries, and sleeps until this value is dropped.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -117,9 +117,9 @@ fn tables_of_a_process_are_given_back_when_it_has_ended() {
         assert_eq!(are_known, are_there);
         are_known
     };
-    // Its copy is walked after that.
+    // The dump is unwound after the first sweep.
     assert_eq!(sweep(), [true, false, true]);
     assert_eq!(sweep(), [true, false, false]);
-    // The files are those of the one that lives.
+    // The remaining files belong to the process that lives.
     assert_eq!(unwinder.files.size(), size);
 }

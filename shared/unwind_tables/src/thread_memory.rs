@@ -1,15 +1,15 @@
-//! The memory of a thread that is not running, as its stack was meant to be.
+//! Memory of a thread that is not running, with its original return addresses.
 
 use bpf::types::ReplacedReturn;
 use process::ProcessMemory;
 use unwind::Memory;
 
-/// The memory of a thread's process, with the return addresses that the thread's stack had
-/// before uretprobes replaced them.
+/// Memory of a thread's process, with the return addresses that the thread's stack had before
+/// uretprobes replaced them.
 pub struct ThreadMemory<'a> {
-    /// The process's memory.
+    /// Memory of the process.
     pub process: &'a mut ProcessMemory,
-    /// The return addresses that were replaced; a slot of 0 marks an unused entry.
+    /// Return addresses that were replaced; a slot of 0 marks an unused entry.
     pub replaced: &'a [ReplacedReturn],
 }
 
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(read, [Some(1), Some(7), Some(3)]);
         let bytes = memory.bytes(start, 24);
         assert_eq!(bytes, [1_u64, 7, 3].map(u64::to_ne_bytes).concat());
-        // Half of the word is not in what is read.
+        // Only half of the replaced word is in the range that is read.
         assert_eq!(memory.bytes(start, 12).len(), 12);
         assert_eq!(memory.word(0), None);
     }

@@ -1,4 +1,4 @@
-//! How user stacks are walked, and how far.
+//! Settings of unwinding: the mode, the depth and the languages.
 
 use bpf::types::{CHAIN_DEPTH, KERNEL_STACK_DEPTH, STACK_DEPTH};
 use languages::{LANGUAGES, Language};
@@ -6,26 +6,26 @@ use loader::{OpenObject, Result};
 
 use super::CallGraph;
 
-// Readers of captures refuse deeper stacks: there is room for functions that are inlined.
+// Readers of captures refuse deeper stacks. The factor leaves capacity for inlined functions.
 const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= capture::MOST_DEPTH);
 
-/// Whose functions are shown beside native ones.
+/// Languages whose functions are shown beside native ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Languages {
-    /// The functions of every language that is known.
+    /// The functions of every known language.
     #[default]
     Known,
     /// The functions of these languages, which are expected to be there.
     Only(&'static [&'static dyn Language]),
-    /// No others.
+    /// Native functions only.
     None,
 }
 
 impl Languages {
-    /// Returns what is called so on a command line.
+    /// Returns the languages of a name on a command line.
     ///
     /// # Errors
-    /// What the names are.
+    /// Fails for any other name, and lists the names.
     pub fn by_name(name: &str) -> std::result::Result<Languages, String> {
         let one = |language: &&dyn Language| language.name().as_str() == name;
         match name {
@@ -38,7 +38,7 @@ impl Languages {
         }
     }
 
-    /// Returns its name on a command line.
+    /// Returns the name on a command line.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -64,7 +64,7 @@ impl Languages {
         format!("{}, {all}, {conjunction} none", languages.join(", "))
     }
 
-    /// Returns the languages.
+    /// Returns the chosen languages.
     pub fn list(self) -> &'static [&'static dyn Language] {
         match self {
             Languages::Known => LANGUAGES,
@@ -82,34 +82,34 @@ impl Languages {
     }
 }
 
-/// How user stacks are walked.
+/// Settings of unwinding user stacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Walking {
-    /// By what.
+    /// Mode of unwinding.
     pub call_graph: CallGraph,
-    /// How many native frames are walked at most, and how many of a runtime.
+    /// Maximum native frames of a stack, and maximum frames of a runtime.
     pub max_stack: usize,
-    /// Whose frames are put between the native ones.
+    /// Languages whose frames are inserted between the native ones.
     pub languages: Languages,
-    /// Whether the native frames that run functions of a language are shown with them.
+    /// True if the native frames that run functions of a language are shown with them.
     pub shows_runtime: bool,
 }
 
 impl Walking {
-    /// The most frames that can be asked for.
+    /// Largest number of frames that can be asked for.
     pub const MOST_FRAMES: usize = STACK_DEPTH;
 
-    /// Tells programs how to unwind.
+    /// Sets the constants of the programs that choose how they unwind.
     ///
     /// # Errors
-    /// The object has no such constants.
+    /// Fails if the object has no such constants.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let frames = |depth: usize| u32::try_from(depth).unwrap_or(u32::MAX);
         object.set(bpf::constants::CALL_GRAPH, self.call_graph.mode())?;
         object.set(bpf::constants::MAX_STACK, frames(self.max_stack))?;
         object.set(
             bpf::constants::HELPER_STACK_DEPTH,
-            frames(Depths::of_kernel(self).user),
+            frames(Depths::from_kernel(self).user),
         )
     }
 }
@@ -125,18 +125,18 @@ impl Default for Walking {
     }
 }
 
-/// How many frames the kernel tells of a stack at most: one that has as many may have more.
+/// Maximum frames of a stack that the kernel returns: a stack with as many may be deeper.
 #[derive(Clone, Copy, Debug)]
 pub struct Depths {
-    /// Of a user stack, by frame pointers.
+    /// Maximum frames of a user stack, by frame pointers.
     pub user: usize,
-    /// Of its own.
+    /// Maximum frames of a kernel stack.
     pub kernel: usize,
 }
 
 impl Depths {
-    /// Of this kernel, as it is set: `kernel.perf_event_max_stack`.
-    pub fn of_kernel(walking: &Walking) -> Depths {
+    /// Returns the depths of this kernel, by its setting `kernel.perf_event_max_stack`.
+    pub fn from_kernel(walking: &Walking) -> Depths {
         let set = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
         let set = set.ok().and_then(|set| set.trim().parse().ok());
         let set = set.unwrap_or(KERNEL_STACK_DEPTH);

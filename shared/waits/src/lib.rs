@@ -1,7 +1,8 @@
-//! Why threads waited, on what, held by whom, and whether they had work.
+//! Reasons of waits, with their resources and lock holders, and decisions whether the waiting
+//! threads had work.
 //!
-//! [`Objects`] keeps what programs say that threads waited on. [`Reasons`] makes a
-//! [`profile::Wait`] of a thread's stack, its object, and how its wait ended.
+//! [`Objects`] keeps the resources that programs report. [`Reasons`] makes a [`profile::Wait`] of
+//! a thread's stack, its resource, and the end of its wait.
 
 mod arch;
 mod objects;
@@ -9,4 +10,4 @@ mod reasons;
 
 pub use arch::is_interrupt_entry;
 pub use objects::{Objects, configure};
-pub use reasons::{Place, Reasons, of_delay};
+pub use reasons::{Place, Reasons, delay_wait};

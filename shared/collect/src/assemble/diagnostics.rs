@@ -1,5 +1,5 @@
-//! Diagnostics: what a run left out, lost and could not name. They are data; the `cli` crate
-//! writes them in words.
+//! Diagnostics of a run: what was left out, lost or could not be named. They are data; the `cli`
+//! crate writes them in words.
 
 use std::sync::Arc;
 
@@ -7,26 +7,27 @@ use profile::WalkEnds;
 
 use crate::record::LeftOut;
 
-/// What a profile is worth. What is in the profile itself, such as its losses, is not repeated.
+/// Diagnostics of a profile. Facts in the profile itself, such as its losses, are not repeated.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     /// Intervals or samples that were counted.
     pub events: u64,
-    /// How the walks along user stacks ended.
+    /// Counts of the ends of user stacks' unwinds.
     pub walk_ends: WalkEnds,
-    /// Files in which walks were cut short, with how many intervals or samples, the most first.
+    /// Files in which unwinds were cut short, with the number of intervals or samples, the most
+    /// first.
     pub cut_short_in: Vec<(Arc<str>, u64)>,
     /// Wake-ups whose waker was not seen.
     pub missed_wakers: u64,
-    /// What exceeded a limit of capacity.
+    /// Counts of what exceeded a limit of capacity.
     pub left_out: LeftOut,
-    /// How stacks with functions of languages ended, if there were any, in words.
+    /// Lines on how stacks with functions of languages ended, if there were any.
     pub languages: Vec<String>,
-    /// What could not be located or named.
+    /// Counts of what could not be located or named.
     pub unnamed: symbolize::Losses,
     /// Different user and kernel stacks that programs sent.
     pub stacks_sent: usize,
-    /// How often the counts were drained.
+    /// Number of drains of the counts.
     pub drains: u64,
     /// Notes on unwind tables and unknown reasons, for `-v`.
     pub notes: Vec<String>,

@@ -1,4 +1,4 @@
-//! A profile that is being drawn up.
+//! Draft of a profile.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -11,18 +11,18 @@ use symbolize::Inlined;
 
 use crate::record::Detail;
 
-/// A profile, and what in it stands for what a program sent.
+/// Draft of a profile, with the translations of programs' values into it.
 pub(crate) struct Draft {
     pub(crate) profile: Profile,
     detail: Detail,
-    /// Whether kernel frames keep their addresses.
+    /// True if kernel frames keep their addresses.
     shows_kernel_addresses: bool,
     comms: HashMap<[u8; COMM_LENGTH], Name>,
-    /// Frames by the places of their locations.
+    /// Frames by the index of their location.
     frames: Vec<Option<Id<Frame>>>,
-    /// What is inlined into frames there, the outermost first.
+    /// Frames that are inlined at a frame, the outermost first.
     inlined: HashMap<Id<Frame>, Box<[Id<Frame>]>>,
-    /// Of stacks of locations.
+    /// Translation of stacks of locations.
     pub(crate) stacks: Translation,
 }
 
@@ -39,15 +39,15 @@ impl Draft {
         }
     }
 
-    /// The thread's name that the kernel keeps as `raw`, printable.
+    /// Returns the printable name of the thread name `raw`, as the kernel keeps it.
     pub(crate) fn comm(&mut self, raw: &[u8; COMM_LENGTH]) -> Name {
         let names = &mut self.profile.names;
         let new = || names.id(profile::text::comm(raw));
         *self.comms.entry(*raw).or_insert_with(new)
     }
 
-    /// The stack in which `callers` call the location at a place, which `name` names,
-    /// and that what is inlined there.
+    /// Returns the stack in which `callers` call the location at index `place`, with the frames
+    /// inlined there. `name` names the location.
     pub(crate) fn called(
         &mut self,
         callers: StackId,
@@ -65,7 +65,8 @@ impl Draft {
         self.with_inlined(callers, frame)
     }
 
-    /// The same of a frame that has been named.
+    /// Returns the stack in which `callers` call a frame that is already named, with the frames
+    /// inlined there.
     pub(crate) fn called_frame(&mut self, callers: StackId, frame: &symbolize::Frame) -> StackId {
         let frame = self.frame(frame);
         self.with_inlined(callers, frame)
@@ -78,7 +79,7 @@ impl Draft {
         stacks.extend(stack, inlined.copied())
     }
 
-    /// A frame that has been named, and what is inlined there.
+    /// Adds a named frame to the profile, with the frames inlined there.
     fn frame(&mut self, frame: &symbolize::Frame) -> Id<Frame> {
         let id = self.add_frame(frame);
         if !frame.inlined.is_empty() && !self.inlined.contains_key(&id) {
@@ -128,9 +129,10 @@ impl Draft {
             frames,
             ..
         } = &mut self.profile;
-        let name = match frame.has_symbol {
-            true => names.text(&text::function(&frame.name)),
-            false => names.text(&frame.name),
+        let name = if frame.has_symbol {
+            names.text(&text::function(&frame.name))
+        } else {
+            names.text(&frame.name)
         };
         let named = Frame {
             module: frame.module.as_ref().map(|module| {
@@ -168,7 +170,7 @@ impl Draft {
         })
     }
 
-    /// A frame that is not code.
+    /// Returns a frame that is not code.
     pub(crate) fn marker(&mut self, name: &str) -> Id<Frame> {
         self.profile.frame(name, FrameKind::Marker)
     }

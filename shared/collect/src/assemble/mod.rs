@@ -1,4 +1,4 @@
-//! From what was recorded to a profile of named stacks, and what that is worth.
+//! Assembly of recorded data into a profile of named stacks, with its diagnostics.
 
 mod diagnostics;
 pub(crate) mod draft;

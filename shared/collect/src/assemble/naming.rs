@@ -1,4 +1,4 @@
-//! From what was counted to a profile of named stacks, and what it is worth.
+//! Assembly of counts into a profile of named stacks, with its diagnostics.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use profile::{
     Unit, Wait, Wakers, Weight,
 };
 
-use waits::{Place, Reasons, of_delay};
+use waits::{Place, Reasons, delay_wait};
 
 use super::diagnostics::Diagnostics;
 use super::draft::Draft;
@@ -18,41 +18,41 @@ use super::walks::Walks;
 use crate::record::sums::{self, Settled};
 use crate::record::{Account, Captured, Collected, LeftOut};
 
-/// A profile, and what it is worth.
+/// Profile with its diagnostics.
 pub struct Named {
-    /// What was measured.
+    /// Profile of what was measured.
     pub profile: Profile,
-    /// What was left out, lost or not named.
+    /// Diagnostics: what was left out, lost or not named.
     pub diagnostics: Diagnostics,
 }
 
-/// Whether the profile says who ended each wait.
+/// Choice of the wakers that the profile has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakersShown {
-    /// It does not.
+    /// No wakers.
     No,
-    /// Of waits for locks and the like, where that was noted, beside the reason.
+    /// Wakers of waits for locks and conditions, beside the reason, where programs noted them.
     WithReasons,
-    /// Wakers with these stacks.
+    /// Wakers with their stacks.
     Yes {
-        /// Kernel stacks, too.
+        /// True if wakers have kernel stacks, too.
         kernel: bool,
     },
 }
 
-/// A profile that is being drawn up of sums, and what its stacks are worth.
+/// State of assembling a profile of sums.
 struct Naming {
     draft: Draft,
     reasons: Reasons<Captured>,
     worth: Worth,
     shown: WakersShown,
-    /// Names of threads, as the kernel keeps them, by the numbers that sums have for them.
+    /// Thread names as the kernel keeps them, by their IDs in sums.
     comms: Table<[u8; COMM_LENGTH]>,
 }
 
 impl Collected {
-    /// Names every stack that was counted. `weigh` says what a tally means: what it
-    /// weighs in each state; weights of 0 are left out.
+    /// Names every counted stack. `weigh` returns a tally's weight in each state; weights of 0
+    /// are left out.
     pub fn name(
         mut self,
         unit: Unit,
@@ -69,7 +69,7 @@ impl Collected {
             shown,
             comms,
         };
-        // Where there are millions, the sums go as the samples come.
+        // There may be millions of sums: their memory shrinks while the samples grow.
         let mut sums = sums.into_rows();
         sums.reverse();
         while let Some((key, tally)) = sums.pop() {
@@ -107,7 +107,7 @@ impl Collected {
                 cut_short_in: worth.walks.cut_short_in(),
                 missed_wakers: worth.missed_wakers,
                 left_out: left_out.with_programs(&self.lost),
-                languages: self.stacks.notes_of_languages(),
+                languages: self.stacks.language_notes(),
                 unnamed: self.stacks.losses(),
                 stacks_sent: self.stacks.count(),
                 drains: self.drains,
@@ -116,7 +116,7 @@ impl Collected {
         }
     }
 
-    /// Settles the sums, and finds names for all that they refer to.
+    /// Settles the sums, and resolves the names of their stacks, wakers and resources.
     fn resolve(&mut self) -> Settled {
         let settled = self.settled();
         let sums = &settled.sums;
@@ -142,7 +142,7 @@ impl Collected {
         worth.judge(&named, tally.events);
         let wakers = self.name_wakers(naming, key, tally.events);
         let wait = (tally.blocked > 0).then(|| self.wait(naming, key, named.stack, tally.events));
-        let delay = of_delay(key.end);
+        let delay = delay_wait(key.end);
         let draft = &mut naming.draft;
         let comm = draft.comm(&naming.comms[key.comm]);
         for (state, weight) in weigh(tally) {
@@ -167,7 +167,7 @@ impl Collected {
         }
     }
 
-    /// Returns what the thread of a sum waited for, if a stack of the kernel was asked for.
+    /// Returns the wait of a sum's thread, if kernel stacks are captured.
     fn wait(
         &self,
         naming: &mut Naming,
@@ -193,19 +193,19 @@ impl Collected {
         };
         let sleep = || self.stacks.sleep(key.kernel);
         let wait = reasons.wait(&mut draft.profile, &place, sleep, events)?;
-        let is_told = *shown == WakersShown::WithReasons
+        let is_known = *shown == WakersShown::WithReasons
             && matches!(
                 wait.kind.reason,
                 Reason::Lock | Reason::Condition | Reason::Unknown
             );
-        let ended_by = is_told.then(|| self.ended_by(key.waker, key.thread, draft));
+        let ended_by = is_known.then(|| self.ended_by(key.waker, key.thread, draft));
         Some(Wait {
             ended_by: ended_by.flatten(),
             ..wait
         })
     }
 
-    /// Adds the accounts of threads, and the processes of these and of samples.
+    /// Adds the accounts of threads, and the processes of the accounts and samples.
     fn add_threads(&mut self, draft: &mut Draft) {
         let kernel_threads: BTreeSet<u32> = (self.accounts.iter())
             .filter_map(Account::kernel_thread)
@@ -225,14 +225,14 @@ impl Collected {
         draft.profile.processes = self.stacks.processes(&pids, &kernel_threads);
     }
 
-    /// How the time in each state varied from one part of the window to the next.
+    /// Returns how the time in each state varied between the parts of the window.
     fn bursts(
         &self,
         profile: &Profile,
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
     ) -> Vec<Bursts> {
         let states = weigh(&Tally::default()).into_iter().enumerate();
-        let of_each = states.filter_map(|(at, (state, _))| {
+        let bursts = states.filter_map(|(at, (state, _))| {
             let parts = self.parts.iter();
             let parts = parts.map(|(length, tally)| (*length, weigh(tally)[at].1.value));
             let open = self.open.iter().map(|tally| weigh(tally)[at].1);
@@ -243,16 +243,16 @@ impl Collected {
                 &open.collect::<Vec<_>>(),
             )
         });
-        of_each.collect()
+        bursts.collect()
     }
 
-    /// Returns who ended a wait, with the waker's stack; `None` if nobody saw.
+    /// Returns the waker that ended a wait, with its stack; `None` if no program saw it.
     fn ended_by(&self, id: u64, sleeper: ThreadId, draft: &mut Draft) -> Option<EndedBy> {
         let named = self.wakers.named(id, sleeper, true, &self.stacks, draft);
         let NamedWaker { waker, seen } = named.first()?;
         let is_seen = matches!(seen, Seen::At(stack) if stack.quality != Quality::Missing);
-        let is_told = is_seen && waker.thread.is_some();
-        is_told.then(|| EndedBy::Wakers(draft.profile.wakers.id([*waker].into())))
+        let is_known = is_seen && waker.thread.is_some();
+        is_known.then(|| EndedBy::Wakers(draft.profile.wakers.id([*waker].into())))
     }
 
     /// Returns the wakers of a sum that are drawn with its stack, if there are any.
@@ -277,10 +277,10 @@ impl Collected {
     }
 }
 
-/// What the named stacks are worth.
+/// Quality of the named stacks.
 #[derive(Default)]
 struct Worth {
-    /// Intervals or samples.
+    /// Number of intervals or samples.
     events: u64,
     losses: Losses,
     walks: Walks,
@@ -288,7 +288,7 @@ struct Worth {
 }
 
 impl Worth {
-    /// Takes in a stack that `events` intervals or samples have.
+    /// Adds a stack of `events` intervals or samples.
     fn judge(&mut self, stack: &NamedStack, events: u64) {
         if let Some(outcome) = stack.outcome {
             self.walks.add(outcome, stack.last_module.as_ref(), events);

@@ -1,4 +1,4 @@
-//! From stacks of locations to stacks in a profile.
+//! Conversion of stacks of locations to stacks in a profile.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -10,30 +10,30 @@ use symbolize::Location;
 use super::draft::Draft;
 use crate::record::{Captured, Outcome, Stacks, WalkEnd, Walked};
 
-/// What is known of a stack when it is named.
+/// Completeness of a named stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Quality {
-    /// Every frame, as far as it could be walked.
+    /// Every frame, as far as the unwind could reach.
     Whole,
-    /// The frames next to the leaf, until the walk strayed or reached the
-    /// greatest depth that can be captured.
+    /// The frames next to the leaf, until the unwind strayed or reached the maximum depth of a
+    /// capture.
     Truncated,
     /// The user or the kernel part is missing.
     Missing,
 }
 
-/// A stack in a profile.
+/// Stack in a profile.
 #[derive(Clone)]
 pub(crate) struct NamedStack {
     pub(crate) stack: Stack,
     pub(crate) quality: Quality,
-    /// How the walk along the user stack ended; `None` if that is not known.
+    /// End of the user stack's unwind; `None` if that is not known.
     pub(crate) outcome: Option<Outcome>,
-    /// The file of the user frame that is nearest to the root.
+    /// File of the user frame that is nearest to the root.
     pub(crate) last_module: Option<Arc<str>>,
 }
 
-/// A user stack or a kernel stack in a profile.
+/// User stack or kernel stack in a profile.
 struct NamedPart {
     stack: StackId,
     quality: Quality,
@@ -42,7 +42,7 @@ struct NamedPart {
 }
 
 impl Stacks {
-    /// Names the frames of these stacks, all at once.
+    /// Resolves the names of these stacks' frames, all at once.
     pub(crate) fn resolve(&mut self, captured: impl Iterator<Item = Captured>) {
         let sleeps: Vec<Location> = self.sleeps.values().copied().collect();
         self.symbolizer.resolve(sleeps);
@@ -66,21 +66,22 @@ impl Stacks {
         self.symbolizer.resolve(wanted);
     }
 
-    /// Looks what the leaves of these kernel stacks call, in which threads slept. The kernel
-    /// leaves out of stacks what is in the scheduler's section, locks included.
+    /// Looks up the functions that the leaves of these kernel stacks call, in which threads
+    /// slept. The kernel leaves functions of the scheduler's section out of stacks, locks
+    /// included.
     pub(crate) fn look_up_sleeps(&mut self, kernel: impl Iterator<Item = Captured>) {
         let leaves: BTreeMap<u64, Id<Location>> = kernel
             .filter_map(|captured| {
                 let leaf = self.leaf(captured)?;
                 match self.locations[leaf] {
-                    // It is that of the call.
+                    // The address is the call's, one byte before the return address.
                     Location::Kernel { address } => Some((address + 1, leaf)),
                     _ => None,
                 }
             })
             .collect();
         let addresses: Vec<u64> = leaves.keys().copied().collect();
-        // Without this some waits have no reason.
+        // Without the calls, some waits have no reason.
         let called = loader::kernel_calls(&addresses).unwrap_or_default();
         let called = leaves.into_values().zip(called);
         self.sleeps = called
@@ -88,7 +89,7 @@ impl Stacks {
             .collect();
     }
 
-    /// The name of the function that a kernel stack's leaf called to sleep, if that is known.
+    /// Returns the function that a kernel stack's leaf called to sleep, if that is known.
     pub(crate) fn sleep(&self, kernel: Captured) -> Option<symbolize::Frame> {
         let called = self.sleeps.get(&self.leaf(kernel)?)?;
         Some(self.symbolizer.frame(*called))
@@ -101,7 +102,7 @@ impl Stacks {
         }
     }
 
-    /// A user stack with its kernel stack in a profile, once they are resolved.
+    /// Returns a user stack with its kernel stack in a profile, once both are resolved.
     pub(crate) fn named(&self, user: Captured, kernel: Captured, draft: &mut Draft) -> NamedStack {
         let user = self.part(user, marker::MISSED_USER, draft);
         let kernel = self.part(kernel, marker::MISSED_KERNEL, draft);
@@ -130,7 +131,7 @@ impl Stacks {
         let root = self.root(stack);
         let is_too_deep = match outcome {
             Some(outcome) => outcome.end == WalkEnd::TooDeep,
-            None => self.tree.leaf_first(stack).count() == self.most_told(stack),
+            None => self.tree.leaf_first(stack).count() == self.depth_limit(stack),
         };
         let is_whole = match outcome {
             Some(outcome) => outcome.end == WalkEnd::Root,
@@ -138,26 +139,29 @@ impl Stacks {
         };
         NamedPart {
             stack: self.stack_in(draft, stack, is_too_deep),
-            quality: match is_whole {
-                true => Quality::Whole,
-                false => Quality::Truncated,
+            quality: if is_whole {
+                Quality::Whole
+            } else {
+                Quality::Truncated
             },
             outcome,
-            last_module: match is_whole {
-                true => None,
-                false => root.and_then(|root| self.file(root)),
+            last_module: if is_whole {
+                None
+            } else {
+                root.and_then(|root| self.file(root))
             },
         }
     }
 
-    /// The name of the file that a location is in.
+    /// Returns the name of the file that a location is in.
     fn file(&self, location: Location) -> Option<Arc<str>> {
         let module = self.symbolizer.frame(location).module?;
         (module.kind != ModuleKind::Jit).then(|| Arc::clone(&module.name))
     }
 
-    /// How many frames the kernel tells at most of a stack that it walked itself.
-    fn most_told(&self, stack: StackId) -> usize {
+    /// Returns the maximum number of frames that the kernel returns of a stack that it unwound
+    /// itself.
+    fn depth_limit(&self, stack: StackId) -> usize {
         let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
         match leaf {
             Some(Location::Kernel { .. }) => self.depths.kernel,
@@ -165,13 +169,13 @@ impl Stacks {
         }
     }
 
-    /// The frame that is nearest to the root.
+    /// Returns the frame that is nearest to the root.
     fn root(&self, stack: StackId) -> Option<Location> {
         let root = self.tree.leaf_first(stack).last();
         root.map(|root| self.locations[root])
     }
 
-    /// The profile's stack of a stack's frames.
+    /// Returns the profile's stack with the frames of `stack`.
     fn stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
         let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
         if is_too_deep || matches!(leaf, Some(Location::Kernel { .. })) {
@@ -186,11 +190,10 @@ impl Stacks {
         named
     }
 
-    /// The same of a stack that is not in the profile as it is: the tracer's own
-    /// frames are cut out of a kernel stack, and what is deeper than can be captured
-    /// has a mark at its root.
+    /// Returns the profile's stack for a stack that the profile shows changed. The tracer's own
+    /// frames are cut out of a kernel stack. A mark at the root shows that a stack is too deep.
     fn cut_stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
-        // With the mark it is not what others have for their callers.
+        // With the mark, other stacks do not share these frames as their callers.
         if !is_too_deep && let Some(named) = draft.stacks.get(stack) {
             return named;
         }

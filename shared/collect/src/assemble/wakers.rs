@@ -8,25 +8,25 @@ use super::draft::Draft;
 use super::stacks::{NamedStack, Quality};
 use crate::record::{Captured, Hop, Stacks, Wakers};
 
-/// A hop in a profile.
+/// Hop in a profile.
 pub(crate) struct NamedWaker {
     pub(crate) waker: Waker,
     pub(crate) seen: Seen,
 }
 
-/// What was seen of one who ended a wait.
+/// Visibility of the waker that ended a wait.
 pub(crate) enum Seen {
-    /// Where it was.
+    /// The waker was seen with this stack.
     At(NamedStack),
-    /// Nothing, though there was one.
+    /// The waker was not seen.
     Missed,
-    /// That there was none.
+    /// There was no waker.
     Nobody,
 }
 
 impl Wakers {
-    /// Names the chain of wakers `id` that ends at a wait of `sleeper`, once the
-    /// stacks are resolved. It ends before a thread that is in it already.
+    /// Names the chain of wakers `id` that ends at a wait of `sleeper`, once the stacks are
+    /// resolved. The chain is cut before a thread that it already contains.
     pub(crate) fn named(
         &self,
         id: u64,
@@ -63,7 +63,8 @@ impl Wakers {
                 seen.push(thread);
             }
             if !is_thread {
-                // What had woken a bystander tells nothing.
+                // An interrupt has nothing to do with the thread that it interrupted, so the
+                // chain ends here.
                 named.push(named_interrupt(hop, context, with_kernel, stacks, draft));
                 break;
             }
@@ -83,9 +84,10 @@ fn unseen(name: &str, seen: Seen, draft: &mut Draft) -> NamedWaker {
 }
 
 fn named_thread(hop: &Hop, with_kernel: bool, stacks: &Stacks, draft: &mut Draft) -> NamedWaker {
-    let kernel = match with_kernel {
-        true => hop.kernel,
-        false => Captured::Nothing,
+    let kernel = if with_kernel {
+        hop.kernel
+    } else {
+        Captured::Nothing
     };
     let named = stacks.named(hop.user, kernel, draft);
     NamedWaker {
@@ -134,14 +136,14 @@ fn named_interrupt(
     }
 }
 
-/// The names of a stack's frames in the kernel, root first.
+/// Returns the names of a stack's kernel frames, root first.
 fn kernel_names(stack: Stack, draft: &Draft) -> Vec<&str> {
     let frames = draft.profile.frames_of(stack.kernel);
     frames.map(|frame| draft.profile.name(frame)).collect()
 }
 
-/// Whether a frame is of the expiry of timers: kernel/time/hrtimer.c, timer.c
-/// and tick-common.c.
+/// Returns whether a frame belongs to the expiry of timers: kernel/time/hrtimer.c, timer.c and
+/// tick-common.c.
 fn is_timer(name: &str) -> bool {
     const TIMERS: [&str; 8] = [
         "hrtimer_interrupt",
@@ -156,22 +158,22 @@ fn is_timer(name: &str) -> bool {
     TIMERS.contains(&name)
 }
 
-/// Where in a kernel stack, root first, the part begins that is the interrupt's and
-/// not that of what it interrupted: the entry that is nearest to the leaf.
+/// Returns the index in a kernel stack, root first, at which the interrupt's frames begin: the
+/// entry that is nearest to the leaf.
 fn handler(names: &[&str]) -> usize {
     let is_entry = |name: &&str| is_interrupt_entry(name) || is_softirq_entry(name);
     names.iter().rposition(is_entry).unwrap_or(0)
 }
 
-/// kernel/softirq.c, before and since 6.10.
+/// Returns whether a function enters a softirq: kernel/softirq.c, before and since 6.10.
 fn is_softirq_entry(name: &str) -> bool {
     matches!(name, "__do_softirq" | "handle_softirqs")
 }
 
-/// Whose work a kernel stack, root first, is, where the kernel does not tell.
+/// Returns the context of a kernel stack, root first, where the program could not find it.
 fn context(names: &[&str]) -> Context {
-    // kernel/entry/common.c: on its way back from an interrupt a CPU may do the
-    // task's own work, such as handling a signal, or switch to another task.
+    // kernel/entry/common.c: on its return from an interrupt a CPU may run the task's own work,
+    // such as handling a signal, or switch to another task.
     let returns = |name: &str| {
         ["irqentry_exit", "exit_to_user_mode", "preempt_schedule_irq"]
             .iter()
@@ -209,7 +211,7 @@ mod tests {
         ];
         assert_eq!(handler(&nested), 5);
         assert_eq!(handler(&nested[..5]), 3);
-        // Another interrupt's work, whatever came before it.
+        // The stack of another interrupt, after the nested ones.
         let irq_work = [&nested[..], &["asm_sysvec_irq_work", "irq_work_run"]].concat();
         let is_timers = |names: &[&str]| names[handler(names)..].iter().any(|name| is_timer(name));
         assert!(!is_timers(&irq_work));

@@ -1,4 +1,4 @@
-//! How the walks along user stacks ended.
+//! Ends of the unwinds of user stacks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use unwind::End;
 
 use crate::record::Outcome;
 
-/// Intervals or samples by how the walk along their user stack ended.
+/// Number of intervals or samples by the end of their user stack's unwind.
 #[derive(Debug, Default)]
 pub(crate) struct Walks {
     ends: WalkEnds,
-    /// Those cut short, by the file of the last frame.
+    /// Unwinds that were cut short, by the file of the last frame.
     files: HashMap<Arc<str>, u64>,
 }
 
@@ -38,12 +38,12 @@ impl Walks {
         }
     }
 
-    /// How they ended.
+    /// Returns the counts of the ends.
     pub(crate) fn ends(&self) -> WalkEnds {
         self.ends
     }
 
-    /// Returns the files in which walks were cut short, the most often first.
+    /// Returns the files in which unwinds were cut short, the most often first.
     pub(crate) fn cut_short_in(self) -> Vec<(Arc<str>, u64)> {
         let mut files: Vec<_> = self.files.into_iter().collect();
         files.sort_by(|(file, count), (other, others)| {

@@ -1,9 +1,9 @@
-//! What a thread did in the window: its time in each state.
+//! Accounts of threads: their time in each state within the window.
 
 use bpf::types::{COMM_LENGTH, Thread};
 use profile::{Clock, ThreadId};
 
-/// A thread's account.
+/// Account of a thread.
 pub(crate) struct Account {
     id: ThreadId,
     comm: [u8; COMM_LENGTH],
@@ -12,17 +12,17 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// When its clock started, CLOCK_MONOTONIC ns.
+    /// Returns the time at which the thread's clock started, in ns of CLOCK_MONOTONIC.
     pub(crate) fn started_ns(&self) -> u64 {
         self.clock.started_ns
     }
 
-    /// Whose it is.
+    /// Returns the ID of the thread.
     pub(crate) fn id(&self) -> ThreadId {
         self.id
     }
 
-    /// The account of a thread whose clock stopped at `ended_ns`.
+    /// Returns the account of a thread whose clock stopped at `ended_ns`.
     pub(crate) fn new(thread: &Thread, ended_ns: u64) -> Account {
         Account {
             id: ThreadId {
@@ -43,18 +43,18 @@ impl Account {
         }
     }
 
-    /// The thread's name when last seen.
+    /// Returns the thread's name when a program last saw it.
     pub(crate) fn comm(&self) -> &[u8; COMM_LENGTH] {
         &self.comm
     }
 
-    /// The ID of a thread of the kernel's own, which is a process to itself.
+    /// Returns the process ID of a kernel thread; `None` for other threads.
     pub(crate) fn kernel_thread(&self) -> Option<u32> {
         self.is_kernel_thread.then_some(self.id.pid)
     }
 }
 
-/// Whether a thread is one of the kernel's own: set_ids() of `include/clock/thread_record.h`.
+/// Returns whether a thread is a kernel thread: set_ids() of `include/clock/thread_record.h`.
 fn is_kernel_thread(thread: &Thread) -> bool {
     thread.instance == 0
 }

@@ -1,4 +1,4 @@
-//! Keeps up with a running program: takes its messages, drains its counts.
+//! Collector of a running program's messages and counts.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -32,12 +32,12 @@ use process::Living;
 use unwind_tables::{Dumped, InterpretedFrames, MOST_DUMPS, Unwinder};
 use waits::Objects;
 
-/// How often to look what nobody needs any more.
+/// Interval between sweeps of unused stack IDs.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-/// Messages that are taken between two looks at how many that were.
+/// Maximum messages consumed before the ring position is checked again.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// What has arrived from a program and is not yet dealt with.
+/// Received data of a program: stacks, wakers, resources and ended threads, with the unwinder.
 struct Inbox<'a> {
     stacks: Stacks,
     wakers: Wakers,
@@ -72,7 +72,7 @@ impl Inbox<'_> {
 
     fn take_stack(&mut self, message: &[u8]) {
         let event: StackEvent = copy_start(message);
-        // As many as it says that there are, and there are.
+        // The depth in the message may exceed the frames that follow it.
         let sent = message.len().saturating_sub(offset_of!(StackEvent, frames)) / size_of::<u64>();
         let depth = sent.min(event.depth as usize).min(STACK_DEPTH);
         self.stacks.add(&event, &event.frames[..depth]);
@@ -83,7 +83,7 @@ impl Inbox<'_> {
         let event: MixedStack = copy_start(message);
         let sent = message.len().saturating_sub(START) / size_of::<ChainLink>();
         let count = sent.min(event.count as usize).min(event.links.len());
-        // The CFAs are right behind.
+        // The CFAs follow the links.
         let cfas = message.get(START + count * size_of::<ChainLink>()..);
         let (cfas, _) = cfas.unwrap_or_default().as_chunks();
         let cfas = cfas.iter().take(event.depth as usize);
@@ -109,14 +109,14 @@ impl Inbox<'_> {
         if let (Some(stack), Some(unwinder)) = (message.get(START..), &mut self.unwinder) {
             let event: StackDump = copy_start(message);
             let stack = &stack[..stack.len().min(event.bytes as usize)];
-            // Without room for it the stack will count as missing.
+            // If the unwinder has no capacity for the dump, the stack counts as missing.
             unwinder.add_dump(Dumped::from_event(&event, stack));
         }
     }
 
     fn take_change(&mut self, message: &[u8]) {
         if let (Some(event), Some(unwinder)) = (copy::<CodeChanged>(message), &mut self.unwinder) {
-            unwinder.want(Process {
+            unwinder.queue_scan(Process {
                 pid: event.pid,
                 instance: event.instance,
             });
@@ -131,17 +131,17 @@ impl Inbox<'_> {
         if length > 0
             && let Some(unwinder) = &mut self.unwinder
         {
-            unwinder.begins(Process {
+            unwinder.schedule_scans(Process {
                 pid: event.pid,
                 instance: event.instance,
             });
         }
-        self.stacks.tell(&event, &arguments[..length]);
+        self.stacks.add_process_event(&event, &arguments[..length]);
     }
 
-    /// Has the unwinder go on, `last` meaning to the end, and keeps what it
-    /// could walk. Returns how many more dumps it can take. `stack_of` is the ID of the
-    /// stack with which a task is off the CPU.
+    /// Continues the unwinder's work, or finishes it if `last`, and keeps the unwound stacks.
+    /// Returns how many more dumps the unwinder accepts. `stack_of` returns the ID of the stack
+    /// with which a task is off the CPU.
     fn unwind(&mut self, last: bool, stack_of: impl Fn(u64) -> Option<u64>) -> Option<i64> {
         let unwinder = self.unwinder.as_mut()?;
         let symbolizer = &mut self.stacks.symbolizer;
@@ -152,7 +152,7 @@ impl Inbox<'_> {
         };
         let allowance = unwinder.allowance();
         for runtime in unwinder.take_runtimes() {
-            self.stacks.see_runtime(runtime);
+            self.stacks.add_runtime(runtime);
         }
         for (mut dumped, walk) in walked {
             let sent = self.stacks.take_frames_of_dump(dumped.id);
@@ -171,7 +171,7 @@ impl Inbox<'_> {
         allowance
     }
 
-    /// IDs that no process will use any more; threads that are off the CPU may
+    /// Returns IDs that no process will use again; records of threads that are off the CPU may
     /// still hold some of them.
     fn unused(&self, living: &Living) -> HashSet<u64> {
         let stacks = self.stacks.unused(living);
@@ -186,7 +186,7 @@ impl Inbox<'_> {
         self.objects.forget_ended(living);
     }
 
-    /// What IDs stand for.
+    /// Returns the stacks, wakers and resources that IDs refer to.
     fn arrived(&self) -> Arrived<'_> {
         Arrived {
             stacks: &self.stacks,
@@ -195,9 +195,9 @@ impl Inbox<'_> {
         }
     }
 
-    /// Has the sums settle that can. Where `living` are known, those that have
-    /// ended send nothing more: only dumps of theirs may still wait. Nor does anything come that
-    /// was refused.
+    /// Settles the sums whose stacks, wakers and resources have arrived. With `living`, processes
+    /// that have ended are known to send nothing more, except dumps that still wait. Refused
+    /// stacks and wakers do not arrive either.
     fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
         let unwinder = self.unwinder.as_ref();
         let waits = |id| unwinder.is_some_and(|unwinder| unwinder.has_dump(id));
@@ -209,61 +209,61 @@ impl Inbox<'_> {
     }
 }
 
-/// Reads what one program reports, from its attachment to its end.
+/// Collector of one program's reports, from its attachment to its end.
 pub struct Collector<'a> {
     object: &'a LoadedObject,
     counts: DoubleBuffer<'a>,
     window: WindowVariables<'a>,
-    /// How many more stacks may be sent as dumps.
+    /// Number of stacks that programs may still send as dumps.
     dumps_allowed: Variable<'a, i64>,
-    /// Number of drains of the ring buffer. Each gives every process its share again.
+    /// Number of drains of the ring buffer. Each drain renews every process's share.
     turn: Variable<'a, u64>,
     ring: RingBuffer<'a>,
     inbox: Rc<RefCell<Inbox<'a>>>,
     sums: Sums,
     parts: Parts,
     thread_names: ThreadNames,
-    /// The records of threads, where a thread clock runs: these hold IDs.
+    /// Records of threads, where a thread clock runs: the records hold IDs.
     threads: Option<Map<'a>>,
     swept: Instant,
 }
 
-/// All that a program reported.
+/// Everything that a program reported.
 pub struct Collected {
     /// Sums by thread and stack.
     pub(crate) sums: Sums,
-    /// The window in parts: nanoseconds of each, and what was counted in it.
+    /// Length in ns of each part of the window, and its counts.
     pub(crate) parts: Vec<(u64, Tally)>,
-    /// What was still open when the window closed.
+    /// Intervals that were still open when the window closed.
     pub(crate) open: Vec<Tally>,
-    /// The stacks that they refer to.
+    /// Stacks of the sums.
     pub(crate) stacks: Stacks,
-    /// Who ended waits.
+    /// Wakers of the sums.
     pub(crate) wakers: Wakers,
-    /// What was waited on.
+    /// Resources of the sums.
     pub(crate) objects: Objects,
-    /// Whose sums and accounts they are.
+    /// Choice of the threads that count, by name.
     thread_names: ThreadNames,
     /// Accounts of the threads that ended inside the window.
     pub(crate) ended: Vec<ThreadEnd>,
-    /// Every thread's account, where a thread clock ran.
+    /// Accounts of all threads, where a thread clock ran.
     pub(crate) accounts: Vec<Account>,
-    /// How often the counts were drained.
+    /// Number of drains of the counts.
     pub(crate) drains: u64,
-    /// What found no room in the kernel's buffers.
+    /// Counts of events that found no capacity in the kernel's buffers.
     pub(crate) lost: Losses,
-    /// What is to be said of the unwind tables.
+    /// Notes on the unwind tables, for `-v`.
     pub(crate) notes: Vec<String>,
     /// Counts of what found no capacity.
     pub(crate) left_out: LeftOut,
 }
 
 impl<'a> Collector<'a> {
-    /// A collector for an object that is loaded and not yet inside its window, and that
-    /// captures these stacks.
+    /// Returns a collector for an object that is loaded, captures these stacks, and is not yet
+    /// inside its window.
     pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
         let mut stacks = Stacks::with_detail(choice.detail, choice.sources);
-        stacks.are_walked(&choice.walking);
+        stacks.set_unwind_mode(&choice.walking);
         let inbox = Rc::new(RefCell::new(Inbox {
             stacks,
             wakers: Wakers::new(choice.per_process),
@@ -283,7 +283,7 @@ impl<'a> Collector<'a> {
         let ring = builder.build().context("open the ring buffer")?;
         Ok(Collector {
             object,
-            counts: DoubleBuffer::of_counts(object)?,
+            counts: DoubleBuffer::for_counts(object)?,
             window: WindowVariables::new(object)?,
             dumps_allowed: object.variable(bpf::variables::DUMPS_ALLOWED)?,
             turn: object.variable(bpf::variables::EVENTS_TURN)?,
@@ -297,15 +297,15 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Opens the window at `start`, and closes it at `stop` if that is known, both on
-    /// CLOCK_MONOTONIC, nanoseconds.
+    /// Opens the window at `start`, and closes it at `stop` if that is known, both in ns of
+    /// CLOCK_MONOTONIC.
     pub fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.dumps_allowed.set(MOST_DUMPS as i64);
         self.window.start.set(start);
         self.parts.begin(start);
         self.close_window(stop);
         if let Some(unwinder) = &mut self.inbox.borrow_mut().unwinder {
-            unwinder.are_let_go();
+            unwinder.schedule_released();
         }
     }
 
@@ -315,14 +315,15 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A descriptor that is readable when something is to be taken at once.
+    /// Returns a descriptor that is readable when messages should be taken at once.
     pub fn readiness(&self) -> Result<OwnedFd> {
-        // SAFETY: the ring buffer's descriptor is open as long as it is.
+        // SAFETY: the ring buffer's descriptor is open as long as `self.ring` lives.
         let fd = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
         fd.try_clone_to_owned().context("watch the ring buffer")
     }
 
-    /// Takes what has arrived, and moves the window's end if `stop` says so.
+    /// Takes the messages that have arrived, and moves the window's end to `stop` if that is
+    /// known.
     pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.close_window(stop);
         consume(&self.ring, &self.turn)?;
@@ -330,7 +331,7 @@ impl<'a> Collector<'a> {
         if let Some(dumps) = self.inbox.borrow_mut().unwind(false, stack_of) {
             self.dumps_allowed.set(dumps);
         }
-        // Half, which is also when programs ask for it.
+        // Programs ask for a drain at half of the capacity, too.
         if self.counts.used() >= self.counts.room() / 2 {
             self.drain()?;
         }
@@ -342,7 +343,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Adds an interval that programs did not see end.
+    /// Adds an interval whose end programs did not see.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if self.thread_names.include(&key.comm) {
             self.parts.add(tally);
@@ -350,7 +351,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The first target came at `start`: parts of the window begin there.
+    /// Begins the parts of the window at `start`, when the first target appeared.
     pub fn begin_parts(&mut self, start: u64) {
         self.parts = Parts::new();
         self.parts.begin(start);
@@ -369,7 +370,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Forgets the IDs that nobody will use any more.
+    /// Removes the IDs that no process will use again.
     fn sweep(&mut self) -> Result<()> {
         let Some(living) = Living::read() else {
             return Ok(());
@@ -384,12 +385,13 @@ impl<'a> Collector<'a> {
                     }
                 })?;
             }
-            // What no record held by now has been counted before.
+            // The maps may still have counts under IDs that no record holds any more: the drain
+            // takes these counts before the IDs are removed.
             self.drain()?;
         }
         let mut inbox = self.inbox.borrow_mut();
         inbox.settle(&mut self.sums, Some(&living));
-        // What could not settle still refers to its stacks by ID.
+        // Sums that could not settle still refer to their stacks by ID.
         for id in self.sums.open_ids().chain(inbox.wakers.open_ids()) {
             unused.remove(&id);
         }
@@ -397,32 +399,33 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Has the unwind tables of the targets made: of single processes all, of
-    /// a whole machine as many as there is time for.
+    /// Builds the unwind tables of the targets. It waits up to `FOR_TARGETS` for the tables of
+    /// single processes, and up to `FOR_EVERYTHING` for those of a whole machine.
     pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
-        /// A file that takes longer to read is waited for no more.
+        /// The collector does not wait for a file that takes longer to read.
         const FOR_TARGETS: Duration = Duration::from_secs(10);
         const FOR_EVERYTHING: Duration = Duration::from_millis(500);
         let inbox = &mut *self.inbox.borrow_mut();
         if let Some(unwinder) = &mut inbox.unwinder {
-            let patience = match targets.is_everything() {
-                true => FOR_EVERYTHING,
-                false => FOR_TARGETS,
+            let patience = if targets.is_everything() {
+                FOR_EVERYTHING
+            } else {
+                FOR_TARGETS
             };
             let processes = targets.processes(self.object)?;
-            // Their first stacks may come when they end.
+            // The first stacks of targets may arrive only when the targets end.
             if !targets.is_everything() {
-                inbox.stacks.see(&processes);
+                inbox.stacks.look_up_processes(&processes);
             }
             unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
             for runtime in unwinder.take_runtimes() {
-                inbox.stacks.see_runtime(runtime);
+                inbox.stacks.add_runtime(runtime);
             }
         }
         Ok(())
     }
 
-    /// Gives access to the stacks that are known so far, and to the unwinder.
+    /// Calls `body` with the stacks known so far and the unwinder.
     pub(crate) fn with_stacks<T>(
         &self,
         body: impl FnOnce(&mut Stacks, Option<&mut Unwinder<'a>>) -> T,
@@ -431,10 +434,10 @@ impl<'a> Collector<'a> {
         body(&mut inbox.stacks, inbox.unwinder.as_mut())
     }
 
-    /// Has programs count into the other map and adds up what is in the first.
+    /// Switches programs to the other map and adds up the counts of the first.
     fn drain(&mut self) -> Result<()> {
         let full = self.counts.swap()?;
-        // The stacks first, and then what was counted under their IDs.
+        // Stacks first, then the counts under their IDs.
         consume(&self.ring, &self.turn)?;
         let inbox = &mut *self.inbox.borrow_mut();
         inbox.wakers.settle(&inbox.stacks, |_, _| false);
@@ -447,13 +450,12 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Everything, once the programs are detached.
+    /// Returns everything collected, once the programs are detached.
     pub fn finish(mut self) -> Result<Collected> {
-        // Some may still run where they were when their link went. What they
-        // counted is in either map.
+        // Programs may still run after their link is closed, and count into either map.
         self.drain()?;
         self.drain()?;
-        // Where threads are now nobody can say any more.
+        // Nothing shows any more with which stack a thread is off the CPU.
         self.inbox.borrow_mut().unwind(true, |_| None);
         let lost = self.window.lost.get();
         let Collector {
@@ -500,7 +502,7 @@ impl<'a> Collector<'a> {
 }
 
 impl Collected {
-    /// Adds what was still open when the window closed.
+    /// Adds an interval that was still open when the window closed.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if self.thread_names.include(&key.comm) {
             self.open.push(*tally);
@@ -513,24 +515,25 @@ impl Collected {
         }
     }
 
-    /// Adds the accounts of all threads: those count that have a name that is wanted last.
+    /// Adds the accounts of the threads whose last name is wanted.
     pub(crate) fn add_accounts(&mut self, accounts: Vec<Account>) {
         let accounts = accounts.into_iter();
         let wanted = accounts.filter(|account| self.thread_names.include(account.comm()));
         self.accounts.extend(wanted);
     }
 
-    /// The expression by which threads are chosen, if it was found in no name.
+    /// Returns the expression that chooses threads, if it matched no name.
     pub fn unseen_thread_name(&self) -> Option<&str> {
         self.thread_names.unseen()
     }
 
-    /// All that was counted, without regard to stacks.
+    /// Returns the sum of all counts over all stacks.
     pub fn total(&self) -> Tally {
         self.sums.total()
     }
 
-    /// The sums by stack. Of what has not come by now nothing will.
+    /// Returns the sums by stack. No messages arrive any more, so IDs without a message count as
+    /// missed.
     pub(crate) fn settled(&mut self) -> Settled {
         self.wakers.settle(&self.stacks, |_, _| true);
         let arrived = Arrived {
@@ -539,24 +542,24 @@ impl Collected {
             objects: &self.objects,
         };
         self.sums.settle(arrived, |_, _| true);
-        self.stacks.are_all_there();
+        self.stacks.drop_ids();
         self.sums.take_settled()
     }
 }
 
-/// Takes the messages that are there now. More may come faster than they are taken, on
-/// a machine that gives little of its CPUs to us. A new `turn` begins: see
+/// Consumes the messages that are in the ring buffer now. On a loaded machine, new messages may
+/// arrive faster than they are consumed. The drain begins a new `turn`: see
 /// `bpf/include/shares.h`.
 fn consume(messages: &RingBuffer<'_>, turn: &Variable<'_, u64>) -> Result<()> {
     turn.set(turn.get() + 1);
-    // SAFETY: it is open as long as it is, and has the ring of `events`.
+    // SAFETY: the ring buffer is open as long as `messages` lives, and has the ring of `events`.
     let ring = unsafe { libbpf_sys::ring_buffer__ring(messages.as_libbpf_object().as_ptr(), 0) };
     // SAFETY: as before.
     let end = unsafe { libbpf_sys::ring__producer_pos(ring) };
     // SAFETY: as before.
     while unsafe { libbpf_sys::ring__consumer_pos(ring) } < end {
         match messages.consume_raw_n(MESSAGES_AT_ONCE) {
-            // Who has room for the next has not filled it yet.
+            // A program has reserved the next message and not filled it yet.
             0 => break,
             error @ ..0 => {
                 let source = io::Error::from_raw_os_error(-error);
@@ -569,8 +572,8 @@ fn consume(messages: &RingBuffer<'_>, turn: &Variable<'_, u64>) -> Result<()> {
     Ok(())
 }
 
-/// The ID of the stack with which a task is off the CPU: it may have been woken, but it has
-/// not run.
+/// Returns the ID of the stack with which a task is off the CPU. The task may have been woken,
+/// but it has not run.
 pub(crate) fn stack_of(threads: &Map<'_>, task: u64) -> Option<u64> {
     let record = threads.lookup(&task.to_ne_bytes(), MapFlags::ANY);
     let thread = copy::<Thread>(&record.ok().flatten()?)?;

@@ -4,30 +4,30 @@
 /// docs/internals/limits.md.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Events that found no room to be counted.
+    /// Events without capacity to be counted.
     pub counts: u64,
-    /// Events of threads without room for a clock.
+    /// Events of threads without capacity for a clock.
     pub clocks: u64,
-    /// Processes or cgroups that found no room among the targets.
+    /// Processes or cgroups that found no capacity among the targets.
     pub targets: u64,
     /// Cgroups that lie too deep to be measured.
     pub deep_cgroups: u64,
-    /// Processes whose mappings found no room among the unwind tables.
+    /// Processes whose mappings found no capacity among the unwind tables.
     pub crowded_processes: u64,
-    /// Files whose rows found no room among the unwind tables.
+    /// Files whose rows found no capacity among the unwind tables.
     pub crowded_files: u64,
     /// Files that could not be read for unwind tables.
     pub unread_files: u64,
-    /// Moves between cgroups whose times were not kept until they were followed.
+    /// Moves between cgroups whose times were lost before they were followed.
     pub moves: u64,
-    /// Objects that threads waited on, beyond those that are told apart.
+    /// Resources beyond the number that is distinguished.
     pub objects: u64,
-    /// Processes beyond those that are described.
+    /// Processes beyond the number that is described.
     pub processes: u64,
 }
 
 impl LeftOut {
-    /// Adds what a program counted.
+    /// Adds the counts of a program.
     pub(crate) fn with_programs(self, lost: &bpf::types::Losses) -> LeftOut {
         LeftOut {
             counts: lost.counts,

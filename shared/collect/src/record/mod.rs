@@ -1,5 +1,7 @@
-//! What programs report: events from the ring buffer, counts, accounts of threads, lengths of
-//! spans, and the sessions that follow a program from its attachment to its end.
+//! Reports of programs: events from the ring buffer, counts, accounts of threads, lengths of
+//! spans.
+//!
+//! Sessions follow a program from its attachment to its end.
 
 mod account;
 pub(crate) mod collector;

@@ -1,10 +1,10 @@
-//! Runs of objects that count by stack.
+//! Sessions of objects that count by stack.
 
 mod clock;
 mod closing;
 mod filter;
-mod looks;
 pub(crate) mod moves;
+mod pace;
 pub(crate) mod pre_existing;
 mod returns;
 mod sampling;
@@ -21,31 +21,30 @@ pub use clock::ClockSession;
 pub use filter::{OffCpuFilter, ThreadKind};
 pub use sampling::SamplingSession;
 
-/// An object that is attached, until it is known what it counted.
+/// Attached object, until its counts are collected.
 pub trait Session {
-    /// How soon [`Session::take`] is to be called again. Few events wake user space: see
-    /// `can_wait()` of `bpf/include/events.h`.
+    /// Returns the maximum time until the next call of [`Session::take`]. Few events wake user
+    /// space: see `can_wait()` of `bpf/include/events.h`.
     fn take_interval(&self) -> Duration;
 
-    /// Opens the window at `start`, and closes it at `stop` if that is known, both on
-    /// CLOCK_MONOTONIC, nanoseconds. Nothing that happens in it is missed from now on.
+    /// Opens the window at `start`, and closes it at `stop` if that is known, both in ns of
+    /// CLOCK_MONOTONIC. From now on no event inside the window is missed.
     fn open_window(&mut self, start: u64, stop: Option<u64>);
 
-    /// Waits until `start`, calls `at_start` then, and returns soon after, with what that
-    /// returned.
+    /// Waits until `start`, calls `at_start`, and returns its result soon after.
     fn begin<Started>(&mut self, start: u64, at_start: impl FnOnce() -> Started)
     -> Result<Started>;
 
-    /// Nobody was measured before `start`, when the first target came.
-    fn first_came(&mut self, start: u64);
+    /// Notes that the first target appeared at `start`, and that none was measured before.
+    fn note_first_target(&mut self, start: u64);
 
-    /// A descriptor that is readable when something is to be taken at once.
+    /// Returns a descriptor that is readable when messages should be taken at once.
     fn readiness(&self) -> Result<OwnedFd>;
 
-    /// Takes what has arrived, and moves the window's end if `stop` says so. To be
-    /// called again within [`Session::take_interval`].
+    /// Takes the messages that have arrived, and moves the window's end to `stop` if that is
+    /// known. Call it again within [`Session::take_interval`].
     fn take(&mut self, stop: Option<u64>) -> Result<()>;
 
-    /// Ends the session, the window having closed at `stop`.
+    /// Ends the session after the window closed at `stop`.
     fn close(self, stop: u64) -> Result<Collected>;
 }

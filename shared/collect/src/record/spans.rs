@@ -1,4 +1,4 @@
-//! Collects what cpudist's program counts, an interval at a time.
+//! Collector of cpudist's spans, one interval at a time.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,25 +18,25 @@ use crate::record::counts::DoubleBuffer;
 use crate::record::session::moves::Moves;
 use crate::record::window_variables::WindowVariables;
 
-/// An end that never comes, in a word that has one bit for something else.
+/// Time of an end that never comes, in a word that uses one bit for something else.
 pub const NEVER: u64 = u64::MAX >> 1;
-/// The idle task's name, less the number of its CPU.
+/// Name of the idle task, without the number of its CPU.
 const IDLE: &str = "swapper";
 
-/// What is asked of the spans.
+/// Question that a run of cpudist answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// What a span is.
+    /// Kind of the spans.
     pub kind: Kind,
-    /// Whose are told apart, if any.
+    /// Owners that are distinguished, if any.
     pub apart: Option<Apart>,
-    /// The unit of the powers of two.
+    /// Unit of the powers of two.
     pub scale: Scale,
 }
 
 impl Question {
-    /// Tells programs, which know the targets, and neither loads nor makes room for what is
-    /// not needed.
+    /// Sets the constants of programs that know the targets. It leaves out programs, and the
+    /// capacity of maps, that the question does not need.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let owner = match self.apart {
             None => SpanOwner::OWNER_NONE,
@@ -64,14 +64,15 @@ impl Question {
         object.choose(programs::FIND_PREEXISTING, is_off_cpu)?;
         object.choose(programs::READ_WAITING, is_off_cpu)?;
         if !is_off_cpu {
-            // Who is on a CPU is asked at its switches.
+            // Programs see at each switch which thread is on a CPU.
             object.choose(programs::NOTE_MOVE, false)?;
             object.choose(programs::FIND_DEPARTED, false)?;
         }
         for map in [bpf::maps::THREADS, bpf::maps::RETURNED] {
-            match is_off_cpu {
-                true => object.make_room_for_threads(map)?,
-                false => object.make_room(map, 1)?,
+            if is_off_cpu {
+                object.make_room_for_threads(map)?;
+            } else {
+                object.make_room(map, 1)?;
             }
         }
         if self.apart.is_none() {
@@ -83,11 +84,11 @@ impl Question {
                 object.make_room(map, 1)?;
             }
         }
-        // Messages are for stacks and for accounts.
+        // Only stacks and accounts need messages.
         object.make_room(bpf::maps::EVENTS, 4096)
     }
 
-    /// What runs at the kernel's events.
+    /// Returns the programs on the kernel's events.
     fn hooks(&self) -> Vec<ProgramName> {
         let mut hooks = match self.kind {
             Kind::Running => vec![programs::SWITCH_RUNNING],
@@ -97,7 +98,7 @@ impl Question {
                 programs::SCHED_PROCESS_EXEC,
             ],
         };
-        // Where it matters when a thread off the CPU is woken.
+        // The wake-up of a thread off the CPU matters only for these kinds.
         if matches!(self.kind, Kind::Blocked | Kind::Runnable) {
             hooks.push(programs::SCHED_WAKING);
         }
@@ -108,7 +109,7 @@ impl Question {
     }
 }
 
-/// What any question takes.
+/// Programs on the kernel's events that any question uses.
 const ALL_HOOKS: [ProgramName; 6] = [
     programs::SWITCH_RUNNING,
     programs::SCHED_SWITCH,
@@ -118,10 +119,10 @@ const ALL_HOOKS: [ProgramName; 6] = [
     programs::NOTE_NAME,
 ];
 
-/// Reads what programs count, from one end of an interval to the next.
+/// Collector of programs' counts, from one end of an interval to the next.
 pub struct SpanCollector<'a> {
     question: Question,
-    /// What programs run at the kernel's events, until the last interval is read.
+    /// Links of the programs on the kernel's events, until the last interval is read.
     links: Vec<Link>,
     counts: Map<'a>,
     recent: Map<'a>,
@@ -129,25 +130,27 @@ pub struct SpanCollector<'a> {
     ended_owners: Map<'a>,
     sums: DoubleBuffer<'a>,
     visit_cpu: ProgramMut<'a>,
-    /// Of threads off the CPU: those that were there before, and those at the end.
+    /// Programs that read threads off the CPU: pre-existing threads, and threads at the
+    /// interval's end.
     find_preexisting: ProgramMut<'a>,
     read_waiting: ProgramMut<'a>,
     window: WindowVariables<'a>,
     begin_interval: ProgramMut<'a>,
     preexisting_are_known: Variable<'a, u8>,
     moves: Option<Moves<'a>>,
-    /// Threads that left after the interval's end: the rest counts in the next one.
+    /// Threads that left after the interval's end: the rest counts in the next interval.
     left_late: Vec<Waiting>,
-    /// Where the interval is counted, and when it is.
+    /// Slot in which the interval is counted, and its start and end in ns of CLOCK_MONOTONIC.
     slot: usize,
     start: u64,
     end: u64,
-    /// What was read of each slot so far, by owner; 0 where there is none.
+    /// Histograms read of each slot so far, by owner; the owner is 0 unless owners are
+    /// distinguished.
     read: [HashMap<u32, Histogram>; SPAN_SLOTS],
 }
 
 impl<'a> SpanCollector<'a> {
-    /// Attaches an object that was told the question and the targets.
+    /// Attaches an object that is configured for the question and the targets.
     pub fn attach(object: &'a LoadedObject, question: Question, targets: &Targets) -> Result<Self> {
         let moves = match question.kind {
             Kind::Running => None,
@@ -160,7 +163,7 @@ impl<'a> SpanCollector<'a> {
             recent: object.map(bpf::maps::RECENT_SUMS)?,
             returned: object.map(bpf::maps::RETURNED)?,
             ended_owners: object.map(bpf::maps::ENDED_OWNERS)?,
-            sums: DoubleBuffer::of_sums(object)?,
+            sums: DoubleBuffer::for_sums(object)?,
             visit_cpu: object.program(programs::VISIT_CPU)?,
             find_preexisting: object.program(programs::FIND_PREEXISTING)?,
             read_waiting: object.program(programs::READ_WAITING)?,
@@ -176,15 +179,15 @@ impl<'a> SpanCollector<'a> {
         })
     }
 
-    /// Opens the window at `start`, its first interval to end when `next_end` says, as
-    /// [`SpanCollector::end_sooner`] has it; both CLOCK_MONOTONIC ns.
+    /// Opens the window at `start`. Its first interval ends at the time that `next_end` returns,
+    /// as in [`SpanCollector::end_sooner`]. Both times are in ns of CLOCK_MONOTONIC.
     pub fn open_window(&mut self, start: u64, next_end: impl Fn() -> u64) -> Result<()> {
         self.begin(start, next_end)?;
         self.window.start.set(start);
         Ok(())
     }
 
-    /// Right after the window's start: notes who is on the CPU, or off it.
+    /// Notes which threads are on the CPU, or off it. Call it right after the window's start.
     pub fn seed(&mut self) -> Result<()> {
         if self.question.kind == Kind::Running {
             return run_on_each(&self.visit_cpu);
@@ -194,14 +197,14 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// When the interval ends, CLOCK_MONOTONIC ns.
+    /// Returns the end of the interval, in ns of CLOCK_MONOTONIC.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Has the interval end when `next_end` says, where that is sooner. It says so by the
-    /// time at which it is asked, a millisecond after that at least, and is asked again
-    /// if that has come before programs know of it.
+    /// Moves the end of the interval to the time that `next_end` returns, if that is sooner.
+    /// `next_end` returns a time at least a millisecond after its call. It is called again if
+    /// that time passes before programs know it.
     pub fn end_sooner(&mut self, next_end: impl Fn() -> u64) -> Result<()> {
         loop {
             let end = next_end();
@@ -216,7 +219,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Whether programs know of the interval in time.
+    /// Begins an interval, and returns whether programs knew of it in time.
     fn try_to_begin(&mut self, start: u64, end: u64) -> Result<bool> {
         let word = end << 1 | self.slot as u64;
         let is_begun = run_here(&self.begin_interval, &[start, word])? == 0;
@@ -226,19 +229,20 @@ impl<'a> SpanCollector<'a> {
         Ok(is_begun)
     }
 
-    /// Makes room in the kernel where that runs short. To be called often.
+    /// Frees capacity in the kernel if it runs short. Call it often.
     pub fn take(&mut self) -> Result<()> {
         if self.question.apart.is_some() && self.sums.used() >= self.sums.room() / 2 {
             self.read_sums()?;
         }
-        match self.moves.as_ref().is_some_and(Moves::are_due) {
-            true => self.follow_moves(),
-            false => Ok(()),
+        if self.moves.as_ref().is_some_and(Moves::are_due) {
+            self.follow_moves()
+        } else {
+            Ok(())
         }
     }
 
-    /// Counts what is open of the spans of threads that are no longer measured, and has
-    /// those that now are begin theirs.
+    /// Counts the open spans of threads that are no longer measured, and begins the spans of
+    /// threads that now are.
     fn follow_moves(&mut self) -> Result<()> {
         let Some(moves) = &mut self.moves else {
             return Ok(());
@@ -252,8 +256,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Counts, as far as it lies in the interval, what was open of the spans of threads that
-    /// left.
+    /// Counts the open spans of threads that left, as far as they lie in the interval.
     fn count_departed(&mut self, departed: impl IntoIterator<Item = Waiting>) {
         for thread in departed {
             self.count_part(&thread, thread.end.min(self.end));
@@ -263,12 +266,12 @@ impl<'a> SpanCollector<'a> {
         }
     }
 
-    /// The spans of the interval, once it has ended. When the next one ends
-    /// `next_end` says, as [`SpanCollector::end_sooner`] has it.
+    /// Returns the spans of the interval, once it has ended. The next interval ends at the time
+    /// that `next_end` returns, as in [`SpanCollector::end_sooner`].
     pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
         self.follow_moves()?;
-        // What began before the end is over then, and runs that did not end are
-        // split.
+        // After the visit, every program that began before the end is over, and spans that did
+        // not end are split.
         run_on_each(&self.visit_cpu)?;
         if self.question.kind != Kind::Running {
             self.count_waiting()?;
@@ -280,7 +283,7 @@ impl<'a> SpanCollector<'a> {
                 self.read_recent()?;
             }
         }
-        // Before names are looked for, which takes its time.
+        // The next interval begins before names are looked up, which takes time.
         let (slot, start_ns, end_ns) = (self.slot, self.start, self.end);
         self.slot = 1 - slot;
         self.begin(end_ns, next_end)?;
@@ -298,14 +301,14 @@ impl<'a> SpanCollector<'a> {
         })
     }
 
-    /// The spans of the last interval, and what was lost in all of them.
+    /// Returns the spans of the last interval, and the losses of all intervals.
     pub fn finish(mut self) -> Result<(Distribution, Losses)> {
         let last = self.next_interval(|| NEVER)?;
         drop(self.links);
         Ok((last, self.window.lost.get()))
     }
 
-    /// Has programs count into the other map and adds what is in the first.
+    /// Switches programs to the other map and adds the sums of the first.
     fn read_sums(&mut self) -> Result<()> {
         let full = self.sums.swap()?;
         let (read, scale) = (&mut self.read, self.question.scale);
@@ -319,7 +322,7 @@ impl<'a> SpanCollector<'a> {
         })
     }
 
-    /// Adds what all CPUs counted in the slot.
+    /// Adds the counts of all CPUs in the slot.
     fn read_counts(&mut self) -> Result<()> {
         let read = histogram(&mut self.read[self.slot], 0, self.question.scale);
         for bytes in take_slot(&self.counts, self.slot)? {
@@ -330,7 +333,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Adds what CPUs counted in the slot by owner and kept to themselves.
+    /// Adds the sums by owner that CPUs keep to themselves in the slot.
     fn read_recent(&mut self) -> Result<()> {
         for bytes in take_slot(&self.recent, self.slot)? {
             bytes
@@ -344,15 +347,14 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Adds the part that lies in this interval of the spans that went on when
-    /// it ended.
+    /// Adds, for the spans that continued at the interval's end, the part in the interval.
     fn count_waiting(&mut self) -> Result<()> {
         let still: Vec<Waiting> = iterators::run(&self.read_waiting)?;
         let mut waiting: HashMap<u64, Waiting> = still
             .into_iter()
             .map(|thread| (thread.task, thread))
             .collect();
-        // Read last: a thread that was missed above is back by now.
+        // This map is read last: a thread that the iterator missed has returned in the meantime.
         take_all(
             &self.returned,
             "the threads that are back",
@@ -368,7 +370,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Adds what lies between the interval's start and `end` of a thread's span.
+    /// Adds the part of a thread's span between the interval's start and `end`.
     fn count_part(&mut self, thread: &Waiting, end: u64) {
         let (since, until) = part(thread, self.question.kind, self.start, end);
         let owner = self.question.apart.map_or(0, |_| thread.owner);
@@ -377,7 +379,7 @@ impl<'a> SpanCollector<'a> {
         }
     }
 
-    /// What was read of a slot, the most time first.
+    /// Returns the rows of a slot, the longest total time first.
     fn rows(&mut self, slot: usize) -> Vec<Row> {
         let apart = self.question.apart;
         let mut rows: Vec<Row> = std::mem::take(&mut self.read[slot])
@@ -397,7 +399,7 @@ impl<'a> SpanCollector<'a> {
         rows
     }
 
-    /// The name of a process or thread: its present one, or its last.
+    /// Returns the name of a process or thread: its present name, or its last.
     fn name(&self, id: u32) -> Option<String> {
         if id == 0 {
             return Some(IDLE.to_owned());
@@ -418,7 +420,7 @@ impl<'a> SpanCollector<'a> {
     }
 }
 
-/// Takes what each CPU has in a slot that no program uses any more.
+/// Takes each CPU's values of a slot that no program uses any more.
 fn take_slot(map: &Map<'_>, slot: usize) -> Result<Vec<Vec<u8>>> {
     let slot = (slot as u32).to_ne_bytes();
     let per_cpu = map
@@ -444,8 +446,8 @@ fn histogram(read: &mut HashMap<u32, Histogram>, owner: u32, scale: Scale) -> &m
     read.entry(owner).or_insert_with(|| Histogram::new(scale))
 }
 
-/// From when until when in the interval a thread that was off the CPU at its
-/// end is in a span.
+/// Returns the start and end of a thread's span within the interval. The thread was off the CPU
+/// at the interval's end.
 fn part(thread: &Waiting, kind: Kind, start: u64, end: u64) -> (u64, u64) {
     let woken = match thread.woken {
         0 => end,
@@ -479,12 +481,12 @@ mod tests {
         let woken = thread(150, 180);
         assert_eq!(part(&woken, Kind::Blocked, 100, 200), (150, 180));
         assert_eq!(part(&woken, Kind::Runnable, 100, 200), (180, 200));
-        // As it was at the end, though it is known by now when it was woken.
+        // The wake-up came after the end, so the thread was still blocked then.
         let later = thread(150, 250);
         assert_eq!(part(&later, Kind::Blocked, 100, 200), (150, 200));
         let (since, until) = part(&later, Kind::Runnable, 100, 200);
         assert!(since >= until);
-        // Woken before the interval, and waiting for a CPU ever since.
+        // It was woken before the interval, and has waited for a CPU since.
         let (since, until) = part(&woken, Kind::Blocked, 190, 200);
         assert!(since >= until);
         assert_eq!(part(&woken, Kind::Runnable, 190, 200), (190, 200));

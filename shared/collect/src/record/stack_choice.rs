@@ -1,4 +1,4 @@
-//! Which stacks a tool was asked for.
+//! Choice of the stacks that a tool captures.
 
 use loader::{Kernel, LoadedObject, OpenObject, Result};
 use regex::Regex;
@@ -6,31 +6,31 @@ use symbolize::Sources;
 
 use unwind_tables::{CallGraph, Unwinder, Walking, make_room_for_tables};
 
-/// Which stacks are wanted, and of what.
+/// Choice of the stacks to capture, and of their owners and details.
 #[derive(Clone, Debug)]
 pub struct StackChoice {
-    /// User stacks.
+    /// True if user stacks are captured.
     pub user: bool,
-    /// Kernel stacks.
+    /// True if kernel stacks are captured.
     pub kernel: bool,
-    /// How user stacks are walked.
+    /// Settings of unwinding user stacks.
     pub walking: Walking,
-    /// Threads are told apart.
+    /// True if threads are distinguished.
     pub per_thread: bool,
-    /// Processes are told apart.
+    /// True if processes are distinguished.
     pub per_process: bool,
-    /// What is told of their frames and processes.
+    /// Detail of frames and processes.
     pub detail: Detail,
-    /// Whether the source lines of frames are looked up.
+    /// Sources of the source lines of frames.
     pub sources: Sources,
-    /// What blocked threads wait on.
+    /// True if programs find the resources that threads wait on.
     pub objects: bool,
-    /// Only those of threads in whose name this is found.
+    /// Expression that the names of the threads must match.
     pub thread_names: Option<Regex>,
 }
 
 impl StackChoice {
-    /// Tells programs, and makes room for unwind tables.
+    /// Sets the constants of programs, and the capacity of unwind tables.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         object.set(bpf::constants::WANT_USER_STACKS, self.user)?;
         object.set(bpf::constants::WANT_KERNEL_STACKS, self.kernel)?;
@@ -39,30 +39,31 @@ impl StackChoice {
         make_room_for_tables(object)
     }
 
-    /// Tells programs of blocked time whether what is waited on is to be found out.
+    /// Sets whether programs of blocked time find out resources.
     pub fn configure_objects(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         waits::configure(object, self.objects, kernel)
     }
 
-    /// Whether user stacks are unwound by tables.
+    /// Returns whether user stacks are unwound by tables.
     pub fn unwinds(&self) -> bool {
         self.user && self.walking.call_graph != CallGraph::Fp
     }
 
-    /// What keeps the unwind tables, if the choice takes any.
+    /// Returns the keeper of unwind tables, if the choice uses tables.
     pub fn unwinder<'a>(&self, object: &'a LoadedObject) -> Result<Option<Unwinder<'a>>> {
-        match self.user {
-            true => Unwinder::new(self.walking, object),
-            false => Ok(None),
+        if self.user {
+            Unwinder::new(self.walking, object)
+        } else {
+            Ok(None)
         }
     }
 }
 
-/// What a profile has of frames and of processes.
+/// Detail of frames and processes in a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Names of frames, and no processes. Frames that read alike are one.
+    /// Names of frames, and no processes. Frames of the same text are one frame.
     Names,
-    /// All that is known. Frames of one address are one.
+    /// Everything known. Frames of one address are one frame.
     Addresses,
 }

@@ -1,5 +1,5 @@
-//! The stacks that programs report. Each is tied to files and offsets when it arrives;
-//! `assemble/stacks.rs` names them.
+//! Stacks that programs report. Each frame is located in a file when the stack arrives;
+//! `assemble/stacks.rs` names the frames.
 
 pub(crate) mod interpreted;
 mod outcome;
@@ -23,33 +23,34 @@ use unwind_tables::{Depths, InterpretedFrames, MappedRuntime, Walking};
 
 pub(crate) use outcome::{Outcome, WalkEnd};
 
-/// Frames kept at most, each once where stacks share their callers: 20 bytes each.
-/// What comes after them is counted as missing. A target that forges frame pointers
-/// can make every stack a new one: a process alone gets three quarters, [`Shares`].
+/// Maximum frames kept, each once where stacks share their callers: 20 bytes each.
+///
+/// Stacks beyond it are counted as missing. A target that forges frame pointers can make every
+/// stack new. One process alone gets three quarters: [`Shares`].
 const MOST_FRAMES: usize = 11 << 20;
-/// What a stack's ID counts for, in frames.
+/// Capacity that a stack's ID takes, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
-/// Dumps that may wait for their walk with frames of a runtime; programs send fewer.
+/// Maximum dumps with frames of a runtime that wait to be unwound; programs send fewer.
 const MOST_DUMPS: usize = 2 * unwind_tables::MOST_DUMPS;
 
-/// A user stack that was walked here.
+/// User stack that was unwound in user space.
 pub(crate) struct UserStack<'a> {
-    /// From the leaf to the root.
+    /// Addresses from the leaf to the root.
     pub(crate) frames: &'a [u64],
-    /// Whether the leaf is where the code was interrupted.
+    /// True if the leaf is the interrupted instruction, not a return address.
     pub(crate) is_exact: bool,
     pub(crate) outcome: Option<Outcome>,
-    /// The stack pointer at the leaf.
+    /// Stack pointer at the leaf.
     pub(crate) stack_pointer: u64,
-    /// The canonical frame addresses, as far as they are known.
+    /// Canonical frame addresses, as far as they are known.
     pub(crate) cfas: &'a [u64],
     pub(crate) interpreted: Option<&'a InterpretedFrames>,
 }
 
 impl<'a> UserStack<'a> {
-    /// Of which no more is known than these addresses.
-    pub(crate) fn of_frames(frames: &'a [u64], is_exact: bool) -> UserStack<'a> {
+    /// Returns a stack of which only these addresses are known.
+    pub(crate) fn from_frames(frames: &'a [u64], is_exact: bool) -> UserStack<'a> {
         UserStack {
             frames,
             is_exact,
@@ -61,48 +62,48 @@ impl<'a> UserStack<'a> {
     }
 }
 
-/// What a program's ID of a stack stands for.
+/// Stack to which a program's ID refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Captured {
-    /// No stack, as there was none.
+    /// No stack, as the thread had none.
     Nothing,
-    /// No stack, though there was one.
+    /// No stack, although the thread had one.
     Missed,
-    /// This one.
+    /// A captured stack.
     Stack(Walked),
 }
 
-/// A stack of locations, and how the walk along it ended, if that is known.
+/// Stack of locations, and the end of its unwind, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Walked {
     pub(crate) stack: StackId,
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// Every stack seen so far.
+/// Stacks that programs have sent so far.
 pub(crate) struct Stacks {
     pub(crate) symbolizer: Symbolizer,
     pub(crate) locations: Table<Location>,
     pub(crate) tree: StackTree<Id<Location>>,
-    /// By ID, with the process that may use it again; none if it comes but once.
+    /// Stacks by ID, with the process that may use the ID again; `None` if the ID is used once.
     ids: HashMap<u64, (Walked, Option<Id<Process>>), RandomState>,
     owners: Table<Process>,
     detail: Detail,
     processes: Processes,
     functions: Functions,
-    /// Runtimes' frames of dumps that are yet to be walked, by the dump's ID.
-    of_dumps: HashMap<u64, InterpretedFrames>,
-    /// Which outcomes were seen of each stack, a bit for each, and how many in all.
+    /// Frames of runtimes for dumps that are not unwound yet, by the dump's ID.
+    dump_frames: HashMap<u64, InterpretedFrames>,
+    /// Outcomes that were seen of each stack, one bit each, and the number of all.
     outcomes: Vec<u16>,
     count: usize,
-    /// What the leaves of kernel stacks call to sleep, where that was asked.
+    /// Functions that the leaves of kernel stacks call to sleep, where they were looked up.
     pub(crate) sleeps: HashMap<Id<Location>, Location>,
     most_frames: usize,
-    /// Frames that each process's stacks take.
+    /// Number of frames that each process's stacks take.
     shares: Shares,
-    /// How many frames stacks have that the kernel cut.
+    /// Number of frames of stacks that the kernel cut.
     pub(crate) depths: Depths,
-    /// Whether one found no room.
+    /// True if a stack found no capacity.
     is_full: bool,
 }
 
@@ -117,18 +118,18 @@ impl Stacks {
             detail: Detail::Names,
             processes: Processes::default(),
             functions: Functions::default(),
-            of_dumps: HashMap::new(),
+            dump_frames: HashMap::new(),
             outcomes: Vec::new(),
             count: 0,
             sleeps: HashMap::new(),
             most_frames: MOST_FRAMES,
             shares: Shares::default(),
-            depths: Depths::of_kernel(&Walking::default()),
+            depths: Depths::from_kernel(&Walking::default()),
             is_full: false,
         }
     }
 
-    /// The same, for a profile of this detail.
+    /// Returns an empty collection for a profile of this detail.
     pub(crate) fn with_detail(detail: Detail, sources: Sources) -> Stacks {
         let mut stacks = Stacks {
             detail,
@@ -140,35 +141,35 @@ impl Stacks {
         stacks
     }
 
-    /// Looks at processes, where processes are told of.
-    pub(crate) fn see(&mut self, processes: &[Process]) {
+    /// Reads the descriptions of processes, if the profile has processes.
+    pub(crate) fn look_up_processes(&mut self, processes: &[Process]) {
         if self.detail == Detail::Addresses {
             for &process in processes {
-                self.processes.see(process);
+                self.processes.look_up(process);
             }
         }
     }
 
-    /// Keeps what a program tells of a process, where processes are told of.
-    pub(crate) fn tell(&mut self, event: &ProcessEvent, arguments: &[u8]) {
+    /// Keeps the description of a process that a program sent, if the profile has processes.
+    pub(crate) fn add_process_event(&mut self, event: &ProcessEvent, arguments: &[u8]) {
         if self.detail == Detail::Addresses {
-            self.processes.tell(event, arguments);
+            self.processes.add_event(event, arguments);
         }
     }
 
-    /// Takes stacks as they are walked so.
-    pub(crate) fn are_walked(&mut self, walking: &Walking) {
-        self.depths = Depths::of_kernel(walking);
+    /// Sets how user stacks are unwound.
+    pub(crate) fn set_unwind_mode(&mut self, walking: &Walking) {
+        self.depths = Depths::from_kernel(walking);
         self.functions.shows_runtime = walking.shows_runtime;
         self.functions.expected = walking.languages.expected();
     }
 
-    /// Describes how runtimes' frames were read, in lines.
-    pub(crate) fn notes_of_languages(&self) -> Vec<String> {
+    /// Returns lines on how runtimes' frames were read.
+    pub(crate) fn language_notes(&self) -> Vec<String> {
         self.functions.notes()
     }
 
-    /// Returns how many processes found no room to be described.
+    /// Returns how many processes found no capacity to be described.
     pub(crate) fn undescribed(&self) -> u64 {
         self.processes.left_out()
     }
@@ -187,7 +188,7 @@ impl Stacks {
             (self.symbolizer.locate_kernel(frames, exact), None)
         } else {
             if self.detail == Detail::Addresses {
-                self.processes.see(process);
+                self.processes.look_up(process);
             }
             let outcome = Outcome::from_program(event.walk_end);
             (self.locate(process, frames, exact, outcome), outcome)
@@ -195,7 +196,7 @@ impl Stacks {
         self.keep(event.hash, locations, outcome, Some(process));
     }
 
-    /// Keeps a stack that a program sent a runtime's frames of, if it is new.
+    /// Keeps a stack with frames of a runtime that a program sent, if it is new.
     pub(crate) fn add_mixed(
         &mut self,
         event: &MixedStack,
@@ -206,8 +207,8 @@ impl Stacks {
             return;
         };
         if event.hash == event.native {
-            if self.of_dumps.len() < MOST_DUMPS {
-                self.of_dumps.insert(event.hash, interpreted);
+            if self.dump_frames.len() < MOST_DUMPS {
+                self.dump_frames.insert(event.hash, interpreted);
             }
             return;
         }
@@ -232,9 +233,9 @@ impl Stacks {
         self.keep(event.hash, mixed, outcome, Some(process));
     }
 
-    /// Keeps what is to be known of a runtime.
-    pub(crate) fn see_runtime(&mut self, runtime: MappedRuntime) {
-        self.functions.see(runtime);
+    /// Keeps the facts about a runtime that was found.
+    pub(crate) fn add_runtime(&mut self, runtime: MappedRuntime) {
+        self.functions.add_runtime(runtime);
     }
 
     /// Keeps a function that a program sent, of a runtime with this layout.
@@ -242,12 +243,12 @@ impl Stacks {
         self.functions.add(event, layout);
     }
 
-    /// The frames of a runtime that a program sent with a dump.
+    /// Takes the frames of a runtime that a program sent with a dump.
     pub(crate) fn take_frames_of_dump(&mut self, id: u64) -> Option<InterpretedFrames> {
-        self.of_dumps.remove(&id)
+        self.dump_frames.remove(&id)
     }
 
-    /// Keeps a user stack under `id`, which stands for what one thread did once.
+    /// Keeps a user stack under `id`, which one thread used once.
     pub(crate) fn add_user(&mut self, id: u64, process: Process, user: UserStack<'_>) {
         let UserStack {
             frames,
@@ -296,10 +297,10 @@ impl Stacks {
         let most = self.most_frames;
         let may_keep = |frames| match owner {
             Some(process) => self.shares.may_take(process.pid, frames, before, most),
-            // Rationed by programs.
+            // Programs limit their number.
             None => before + frames <= most,
         };
-        // Most have room if all of their frames are new.
+        // Most stacks fit even if all of their frames are new.
         if !may_keep(locations.len() + FRAMES_OF_A_STACK) {
             let new = self.new_frames(&locations) + FRAMES_OF_A_STACK;
             if !may_keep(new) {
@@ -333,7 +334,7 @@ impl Stacks {
         *seen |= 1 << bit;
     }
 
-    /// How many frames the tree would have more with this stack.
+    /// Returns by how many frames this stack would enlarge the tree.
     fn new_frames(&self, locations: &[Location]) -> usize {
         let mut callers = StackId::EMPTY;
         let mut new = locations.len();
@@ -348,8 +349,8 @@ impl Stacks {
         new
     }
 
-    /// What an ID stands for, if that has come. Where there is no room for more, all
-    /// others are missed.
+    /// Returns the stack of an ID, if it has arrived. When the capacity is used up, all other
+    /// stacks are missed.
     pub(crate) fn captured(&self, id: u64) -> Option<Captured> {
         match (id, self.ids.get(&id)) {
             (STACK_NONE, _) => Some(Captured::Nothing),
@@ -359,8 +360,8 @@ impl Stacks {
         }
     }
 
-    /// The IDs that nobody will use any more, unless a thread's record holds
-    /// them: those that come but once, and those of programs that have ended.
+    /// Returns the IDs that no program will use again, unless a thread's record holds them. They
+    /// are the IDs that are used once, and the IDs of programs that have ended.
     pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
         let lives = move |owner: Id<Process>| {
             let process = self.owners[owner];
@@ -373,22 +374,22 @@ impl Stacks {
         unused.map(|(id, _)| *id)
     }
 
-    /// Forgets these IDs; what they stand for stays.
+    /// Removes these IDs; their stacks stay.
     pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
         self.ids.retain(|id, _| !ids.contains(id));
-        // A storm of processes leaves a table behind that is next to empty.
+        // A burst of processes leaves behind a table that is almost empty.
         if self.ids.len() < self.ids.capacity() / 8 {
             self.ids.shrink_to_fit();
         }
         self.is_full = false;
     }
 
-    /// Whether a stack was not kept as there was no room, or its process had its share.
+    /// Returns whether a stack was refused, as the capacity or its process's share was used up.
     pub(crate) fn has_refused(&self) -> bool {
         self.shares.has_refused()
     }
 
-    /// Forgets the functions of programs that have ended, and their shares.
+    /// Removes the functions and shares of programs that have ended.
     pub(crate) fn forget_ended(&mut self, living: &Living) {
         self.shares.forget_ended(living);
         let symbolizer = &self.symbolizer;
@@ -396,14 +397,14 @@ impl Stacks {
             .forget(|process| !living.has(process.pid) || symbolizer.has_been_replaced(process));
     }
 
-    /// Forgets all IDs, and what finds stacks by their frames: no more will come.
-    pub(crate) fn are_all_there(&mut self) {
+    /// Removes all IDs, and the index of stacks by frames: no more stacks will arrive.
+    pub(crate) fn drop_ids(&mut self) {
         self.ids = HashMap::default();
         self.tree.forget_places();
     }
 
-    /// What is told of the processes with these IDs, of which some are threads of the
-    /// kernel's own.
+    /// Returns the descriptions of the processes with these IDs. `kernel_threads` are the IDs of
+    /// kernel threads.
     pub(crate) fn processes(
         &mut self,
         wanted: &BTreeSet<u32>,
@@ -411,29 +412,31 @@ impl Stacks {
     ) -> Vec<profile::Process> {
         match self.detail {
             Detail::Names => Vec::new(),
-            Detail::Addresses => std::mem::take(&mut self.processes).told(wanted, kernel_threads),
+            Detail::Addresses => {
+                std::mem::take(&mut self.processes).into_descriptions(wanted, kernel_threads)
+            }
         }
     }
 
-    /// What is told of frames and processes.
+    /// Returns the detail of frames and processes.
     pub(crate) fn detail(&self) -> Detail {
         self.detail
     }
 
-    /// How many different user and kernel stacks were sent.
+    /// Returns the number of different user and kernel stacks that were sent.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// What could not be located or named.
+    /// Returns the counts of what could not be located or named.
     pub(crate) fn losses(&self) -> symbolize::Losses {
         self.symbolizer.losses().clone()
     }
 }
 
-/// Leaves one of the addresses at the root end that are in no code: where a
-/// function keeps data in the frame pointer's register, a walk along frame
-/// pointers strays into it, often in a circle until the depth is used up.
+/// Leaves one of the addresses at the root end that are in no code. If a function keeps data in
+/// the frame pointer's register, an unwind by frame pointers strays into the data. It often goes
+/// in a circle until the depth is used up.
 fn drop_strays(locations: &mut Vec<Location>) {
     let code = locations
         .iter()

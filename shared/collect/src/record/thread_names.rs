@@ -1,15 +1,15 @@
-//! Threads chosen by their names. Names change, and programs know no expressions: so what
-//! they count goes by the name that its thread had, when it is taken from them.
+//! Choice of threads by their names. Names change, and programs cannot match expressions. Counts
+//! therefore go by the name that the thread had at the time of counting.
 
 use std::collections::HashMap;
 
 use bpf::types::COMM_LENGTH;
 use regex::Regex;
 
-/// So many names are decided once; threads can go on making up others.
+/// Maximum names whose match is remembered; threads can make up any number.
 const MOST_KNOWN: usize = 1 << 16;
 
-/// Which names are wanted.
+/// Choice of names by an expression.
 #[derive(Default)]
 pub(crate) struct ThreadNames {
     expression: Option<Regex>,
@@ -18,7 +18,8 @@ pub(crate) struct ThreadNames {
 }
 
 impl ThreadNames {
-    /// Names in which the expression is found; without one, all.
+    /// Returns a choice of the names that the expression matches; without an expression, of all
+    /// names.
     pub(crate) fn new(expression: Option<Regex>) -> ThreadNames {
         ThreadNames {
             expression,
@@ -26,7 +27,8 @@ impl ThreadNames {
         }
     }
 
-    /// Whether a name is wanted, the kernel's bytes of which are `comm`: as it is printed.
+    /// Returns whether a name is wanted. The expression is matched with the printed form of the
+    /// kernel's bytes `comm`.
     pub(crate) fn include(&mut self, comm: &[u8; COMM_LENGTH]) -> bool {
         let Some(expression) = &self.expression else {
             return true;
@@ -40,7 +42,7 @@ impl ThreadNames {
         is_wanted
     }
 
-    /// The expression, if no name was found that it wants.
+    /// Returns the expression, if it matched no name.
     pub(crate) fn unseen(&self) -> Option<&str> {
         self.expression
             .as_ref()

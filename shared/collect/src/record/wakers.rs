@@ -1,4 +1,4 @@
-//! Who ended waits: the hops and chains that a program sends, each once.
+//! Wakers: the hops and chains that a program sends, each once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,26 +8,26 @@ use profile::ThreadId;
 use crate::record::stacks::{Captured, Stacks};
 use process::{Interner, Living, Shares};
 
-/// Hops and chains kept at most; what comes after them counts as missing.
+/// Maximum hops, and maximum chains, that are kept; later ones count as missing.
 const MOST_KEPT: usize = 1 << 20;
 
-/// Every waker seen so far, by ID.
+/// Wakers that programs have sent so far, by ID.
 pub(crate) struct Wakers {
     per_process: bool,
-    /// Each belongs to a process.
+    /// Hops, each with the process that it belongs to.
     pub(crate) hops: Interner<Hop, u32>,
-    /// Those of which a stack has not come yet.
+    /// Hops of which a stack has not arrived yet.
     new: HashMap<u64, WakerEvent>,
     pub(crate) chains: HashMap<u64, Box<[u64]>>,
-    /// Hops of each process.
+    /// Number of hops of each process.
     shares: Shares,
 }
 
-/// A thread or an interrupt that ended a wait.
+/// Thread or interrupt that ended a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Hop {
     pub(crate) context: u32,
-    /// 0 each unless processes are told apart.
+    /// ID of the thread; both parts are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
     pub(crate) comm: [u8; COMM_LENGTH],
     pub(crate) user: Captured,
@@ -64,8 +64,8 @@ impl Wakers {
         }
     }
 
-    /// Takes in the hops whose stacks have come. One that has not counts as
-    /// missed if `is_lost` says so of the process and the ID.
+    /// Settles the hops whose stacks have arrived. A stack that has not arrived counts as missed
+    /// if `is_lost` returns true for the process and the ID.
     pub(crate) fn settle(&mut self, stacks: &Stacks, is_lost: impl Fn(u32, u64) -> bool) {
         let Wakers {
             per_process,
@@ -87,29 +87,30 @@ impl Wakers {
         });
     }
 
-    /// The IDs of the stacks of hops that could not settle yet.
+    /// Returns the IDs of the stacks of hops that could not settle yet.
     pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
         self.new
             .values()
             .flat_map(|event| [event.user, event.kernel])
     }
 
-    /// The first ID of the same hop, once it has settled; chains and what
-    /// stands for no hop have but one.
+    /// Returns the first ID of the same hop, once it has settled. Chains, and IDs without a hop,
+    /// have only one ID.
     pub(crate) fn first(&self, id: u64) -> Option<u64> {
-        match id <= WAKER_UNWANTED || self.chains.contains_key(&id) {
-            true => Some(id),
-            false => self.hops.first(id),
+        if id <= WAKER_UNWANTED || self.chains.contains_key(&id) {
+            Some(id)
+        } else {
+            self.hops.first(id)
         }
     }
 
-    /// Whether what an ID stands for has come.
+    /// Returns whether the hop or chain of an ID has arrived.
     pub(crate) fn has(&self, id: u64) -> bool {
         self.new.contains_key(&id) || self.first(id).is_some()
     }
 
-    /// The IDs that nobody will use any more, unless a thread's record holds
-    /// them: those of processes that have ended.
+    /// Returns the IDs that no program will use again, unless a thread's record holds them: the
+    /// IDs of processes that have ended.
     pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
         // Chains refer to hops for good.
         let keeps_all = !self.chains.is_empty();
@@ -117,22 +118,22 @@ impl Wakers {
             .ownerless(move |pid| keeps_all || living.has(*pid))
     }
 
-    /// Whether a hop was not kept as there was no room, or its process had its share.
+    /// Returns whether a hop was refused, as the capacity or its process's share was used up.
     pub(crate) fn has_refused(&self) -> bool {
         self.shares.has_refused()
     }
 
-    /// Forgets the shares of processes that have ended.
+    /// Removes the shares of processes that have ended.
     pub(crate) fn forget_ended(&mut self, living: &Living) {
         self.shares.forget_ended(living);
     }
 
-    /// Forgets these IDs of hops that have another.
+    /// Removes these IDs of hops that have another ID.
     pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
         self.hops.forget(ids);
     }
 
-    /// The stacks of all hops.
+    /// Returns the stacks of all hops.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = Captured> {
         self.hops.things().flat_map(|hop| [hop.user, hop.kernel])
     }
@@ -140,9 +141,10 @@ impl Wakers {
 
 impl Hop {
     fn new(event: &WakerEvent, user: Captured, kernel: Captured, per_process: bool) -> Hop {
-        let (pid, tid) = match per_process {
-            true => (event.pid, event.tid),
-            false => (0, 0),
+        let (pid, tid) = if per_process {
+            (event.pid, event.tid)
+        } else {
+            (0, 0)
         };
         Hop {
             context: event.context,

@@ -1,16 +1,15 @@
-//! What programs know of the window, and what they could not keep in it:
-//! `include/window.h` and `include/events.h`.
+//! Variables of the window, and of the losses in it: `include/window.h` and `include/events.h`.
 
 use bpf::types::Losses;
 use loader::{LoadedObject, Result, Variable};
 
-/// Variables of every program.
+/// Variables of the window, which every program has.
 pub(crate) struct WindowVariables<'a> {
-    /// When the window begins, CLOCK_MONOTONIC ns; 0 before that is known.
+    /// Time at which the window opens, in ns of CLOCK_MONOTONIC; 0 before that is known.
     pub(crate) start: Variable<'a, u64>,
-    /// When it ends, CLOCK_MONOTONIC ns; 0 before that is known.
+    /// Time at which the window closes, in ns of CLOCK_MONOTONIC; 0 before that is known.
     pub(crate) stop: Variable<'a, u64>,
-    /// What found no room so far.
+    /// Counts of events that found no capacity so far.
     pub(crate) lost: Variable<'a, Losses>,
 }
 

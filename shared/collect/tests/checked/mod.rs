@@ -1,5 +1,4 @@
-//! A Debian python3 that is watched by a program of which every stack is sent
-//! as a copy, too.
+//! A Debian python3, measured by a program that also sends every stack as a dump.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -25,11 +24,11 @@ const STACKS: StackChoice = StackChoice {
     thread_names: None,
 };
 
-/// A python3 that runs until it is dropped.
+/// Process of python3 that runs until it is dropped.
 pub(crate) struct Python(Child);
 
 impl Python {
-    /// Starts it, and waits until it says in a line that all is loaded.
+    /// Starts python3, and waits for the line that says that all is loaded.
     pub(crate) fn start(script: &str) -> Python {
         let mut command = Command::new("python3");
         command.args(["-c", script]).stdout(Stdio::piped());
@@ -45,7 +44,7 @@ impl Python {
         self.0.id()
     }
 
-    /// It, and nothing else.
+    /// Returns targets of this process alone.
     pub(crate) fn targets(&self) -> Targets {
         Targets::new(vec![self.pid()], vec![])
     }

@@ -1,4 +1,4 @@
-//! A language that is made up: all that a language is, in one module.
+//! A made-up language: everything that a language needs, in one module.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use profile::LanguageName;
 use unwind::Memory;
 
 const NAME: LanguageName = LanguageName::new("toy").unwrap();
-/// Threads that a runtime has, and the words of one: itself, its innermost frame.
+/// Number of a runtime's threads, and bytes of each: its ID and its innermost frame.
 const THREADS: u64 = 4;
 const THREAD_BYTES: u64 = 16;
 /// Bytes of a function, which are its name.
 const NAME_BYTES: usize = 24;
 
-/// The struct frame of `runtime.c`.
+/// Layout of the struct frame of `runtime.c`.
 const LAYOUT: toy_layout = toy_layout {
     caller: 0,
     function: 8,

@@ -22,7 +22,7 @@ struct frame {
 	uint32_t line;
 };
 
-/* Each thread, and its innermost frame: leads to everything else. */
+/* Threads with their innermost frames: the root of all other data. */
 struct {
 	uintptr_t self;
 	struct frame *innermost;
@@ -38,7 +38,7 @@ static NOINLINE void toy_interpret(unsigned first, unsigned last,
 				   void (*then)(void))
 {
 	struct frame entry = { .caller = toy_runtime[me].innermost };
-	/* Not on the stack of C. */
+	/* An array that is not on the C stack. */
 	static _Thread_local struct frame heap[3];
 
 	toy_runtime[me].innermost = &entry;

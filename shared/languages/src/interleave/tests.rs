@@ -3,18 +3,18 @@ use proptest::prelude::*;
 use super::*;
 
 const LEAF: u64 = 1000;
-/// Of four native frames: 1000 to 1100, to 1200, to 1300, and above if at the root.
+/// CFAs of four native frames: 1000 to 1100, to 1200, to 1300, and above if at the root.
 const CFAS: [u64; 3] = [1100, 1200, 1300];
 
 use Link::{Anchor, Frame as Python};
 use Mixed::{Frame, Native, Unanchored};
 
-/// Without and with the native frames that run others, at the root.
+/// Merges a whole chain without and with the native frames that run others.
 fn both(chain: &[Link<u8>]) -> [Vec<Mixed<u8>>; 2] {
     [false, true].map(|shows| interleave(LEAF, &CFAS, 4, true, chain, shows))
 }
 
-/// The same where the native walk ended early.
+/// Merges the chain where the native unwind ended early.
 fn cut(chain: &[Link<u8>]) -> Vec<Mixed<u8>> {
     interleave(LEAF, &CFAS, 4, false, chain, false)
 }
@@ -68,7 +68,7 @@ fn anchors_that_do_not_ascend_are_in_no_native_frame() {
         ];
         assert_eq!(both(&chain[..4])[0], expected);
     }
-    // Nor is there one below the leaf.
+    // No native frame lies below the leaf.
     assert_eq!(
         both(&[Python(1), Anchor(999)])[0][4..],
         [Unanchored, Frame(1)]
@@ -80,7 +80,7 @@ fn frames_on_a_stack_that_was_switched_to_have_their_places() {
     let cfas = [1100, 90, 200];
     let chain = [Python(1), Anchor(1010), Python(2), Anchor(150)];
     let mixed = interleave(LEAF, &cfas, 4, true, &chain, false);
-    // The second is below the first: it may be forged as well.
+    // The second anchor is below the first: it may be forged as well.
     let expected = [
         Frame(1),
         Native(1),
@@ -137,7 +137,7 @@ proptest! {
         let native: Vec<usize> = native.collect();
         prop_assert!(native.is_sorted_by(|one, next| one < next));
         prop_assert!(native.iter().all(|index| *index < natives));
-        // A segment each may replace one.
+        // Each segment may replace one native frame.
         let anchors = chain.iter().filter(|link| matches!(link, Anchor(_))).count();
         let least = if shows_native { natives } else { natives.saturating_sub(anchors) };
         prop_assert!(native.len() >= least);
@@ -159,7 +159,7 @@ fn frames_that_are_run_one_by_one_stand_for_those_that_run_them() {
     assert_eq!(each(5, true, false), Some(placed));
     let shown = vec![native(0), one, native(1), native(2), two, native(3)];
     assert_eq!(each(4, true, true), Some(shown));
-    // One too few, one too many.
+    // With one native frame too few, or one too many, the pairs are unknown.
     assert_eq!((each(3, true, false), each(6, true, false)), (None, None));
     let rest = vec![native(0), one, native(2), Mixed::Unanchored, two];
     assert_eq!(each(3, false, false), Some(rest));

@@ -1,91 +1,91 @@
-//! What a frame runs: a code object, read from the process that has it.
+//! Code objects that frames run, read from their process.
 
 use process::ProcessMemory;
 
 use super::lines::Format;
 use super::{Layout, Pieces, text};
 
-/// Bytes of a line table that are accepted.
+/// Maximum bytes of a line table.
 const LINES_LIMIT: u64 = 1 << 20;
 
-/// `ob_type` of `PyObject`, `ob_size` of `PyVarObject`, and what of `PyBytesObject`
-/// follows.
+/// Offsets of `ob_type` of `PyObject`, of `ob_size` of `PyVarObject`, and of the data of
+/// `PyBytesObject`.
 const OBJECT_TYPE: u64 = 8;
 const OBJECT_SIZE: u64 = 16;
 const BYTES_DATA: u64 = 32;
-/// `tp_name` of `PyTypeObject`.
+/// Offset of `tp_name` of `PyTypeObject`.
 const TYPE_NAME: u64 = 24;
-/// Of `PyCode_Type`, with its end.
+/// Name of `PyCode_Type`, with its terminator.
 const CODE_TYPE: &[u8] = b"code\0";
 
-/// Instructions are two bytes each (`_Py_CODEUNIT`).
+/// Size of an instruction in bytes (`_Py_CODEUNIT`).
 const UNIT: i64 = 2;
 
 /// `CO_GENERATOR`, `CO_COROUTINE`, `CO_ASYNC_GENERATOR` of Include/cpython/code.h.
 const GENERATORS: u32 = 0x20 | 0x80 | 0x200;
 
-/// What a frame runs: a function, a class body, a module, or text that is executed.
+/// Code object that a frame runs: a function, a class body, a module, or text that is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeObject {
-    /// `co_qualname`, before 3.11 `co_name`, with whatever characters it has.
+    /// Name: `co_qualname`, before 3.11 `co_name`. It may contain any characters.
     pub name: String,
-    /// `co_filename`, the same way.
+    /// File: `co_filename`. It may contain any characters.
     pub file: String,
-    /// The line where it begins, from 1 on.
+    /// First line of the code, from 1 on.
     pub first_line: u32,
     format: Format,
-    /// `None` if there is more than is accepted.
+    /// Line table; `None` if it exceeds the limit.
     lines: Option<Vec<u8>>,
-    /// The first instruction at which CPython counts it as begun.
+    /// First instruction at which CPython counts the code as begun.
     first_traceable: i64,
     is_generator: bool,
 }
 
 impl CodeObject {
-    /// The line of a frame at `instruction`, in bytes from the first one; negative
-    /// if it has not begun. `None` for instructions without one, or if the table
-    /// could not be read.
+    /// Returns the line of a frame at `instruction`, in bytes from the first one; negative if the
+    /// code has not begun. Returns `None` for instructions without a line, or if the table could
+    /// not be read.
     pub fn line(&self, instruction: i32) -> Option<u32> {
         let table = self.lines.as_ref()?;
         self.format.line(table, self.first_line, instruction)
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the size in memory, in bytes.
     pub fn size(&self) -> usize {
         let lines = self.lines.as_ref().map_or(0, Vec::len);
         size_of::<CodeObject>() + self.name.len() + self.file.len() + lines
     }
 
-    /// Whether all of its line table was read.
+    /// Returns whether the whole line table was read.
     pub fn has_lines(&self) -> bool {
         self.lines.is_some()
     }
 
-    /// Whether CPython's own tracebacks show a frame at `instruction`. They leave
-    /// out those that are still being set up (`_PyFrame_IsIncomplete`), which are
-    /// not generators', and some that stand for no function, such as what cleans up
-    /// after an `__init__`.
+    /// Returns whether CPython's own tracebacks show a frame at `instruction`. They leave out
+    /// frames that are still being set up (`_PyFrame_IsIncomplete`), except generators' frames.
+    /// They also leave out frames without a function, such as the one that cleans up after an
+    /// `__init__`.
     pub fn is_begun(&self, instruction: i32) -> bool {
         self.is_generator || i64::from(instruction) >= self.first_traceable
     }
 }
 
-/// Tells a code object from another that has its address later, as
-/// `bpf/include/languages/python.h` does it: of the addresses of its `co_filename`
-/// and `co_qualname` (before 3.11 `co_name`), and its `co_firstlineno`.
+/// Returns the checksum that distinguishes a code object from a later one at the same address.
+/// `bpf/include/languages/python.h` computes it in the same way from the addresses of
+/// `co_filename` and `co_qualname` (before 3.11 `co_name`), and from `co_firstlineno`.
 pub fn checksum(filename: u64, qualname: u64, first_line: u32) -> u32 {
     let words = [filename, qualname, u64::from(first_line)];
     (words.into_iter().fold(0, hash_word) >> 32) as u32
 }
 
-/// `hash_word` of `bpf/include/events.h`.
+/// Adds a word to a hash: `hash_word` of `bpf/include/events.h`.
 fn hash_word(hash: u64, word: u64) -> u64 {
     let hash = (hash ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
     hash ^ hash >> 29
 }
 
-/// The code object at `address`; `None` if it is no longer the one with that
-/// `checksum`, or cannot be read.
+/// Reads the code object at `address`; `None` if its checksum is no longer `checksum`, or it
+/// cannot be read.
 pub fn read(
     memory: &ProcessMemory,
     layout: &Layout,
@@ -96,13 +96,13 @@ pub fn read(
         return None;
     }
     let read = read_stopped(memory, layout, address, checksum)?;
-    // The process went on meanwhile.
+    // The process ran on meanwhile.
     let same = Fields::read(memory, address)?.checksum(layout) == Some(checksum);
     same.then_some(read)
 }
 
-/// The same from memory that does not change, as that of a program is which is about
-/// to run it.
+/// Reads a code object from memory that does not change, such as a program's copy of a function
+/// that is about to run.
 pub fn read_stopped(
     memory: &(impl Pieces + ?Sized),
     layout: &Layout,
@@ -112,7 +112,7 @@ pub fn read_stopped(
     let code =
         Fields::read(memory, address).filter(|code| code.checksum(layout) == Some(checksum))?;
     let first_traceable = match layout.code_first_traceable {
-        // Before 3.11 CPython shows them all.
+        // Before 3.11 CPython shows all frames.
         0 => i64::MIN,
         offset => i64::from(code.u32(offset)? as i32) * UNIT,
     };
@@ -127,14 +127,14 @@ pub fn read_stopped(
     })
 }
 
-/// Whether it is one by its type, whatever the version.
+/// Returns whether the object's type is the code type; the offsets hold for all versions.
 fn is_code(memory: &ProcessMemory, code: &Fields) -> Option<bool> {
     let kind = code.u64(OBJECT_TYPE as u16)?;
     let name = word(memory, kind.wrapping_add(TYPE_NAME))?;
     Some(memory.bytes(name, CODE_TYPE.len()) == CODE_TYPE)
 }
 
-/// The bytes of a `bytes` object, all of them.
+/// Reads a `bytes` object; `None` if a part cannot be read.
 fn line_table(memory: &(impl Pieces + ?Sized), address: u64) -> Option<Vec<u8>> {
     let size = word(memory, address.wrapping_add(OBJECT_SIZE))?;
     if size > LINES_LIMIT {
@@ -149,7 +149,7 @@ fn word(memory: &(impl Pieces + ?Sized), address: u64) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.first_chunk()?))
 }
 
-/// A code object's own bytes, at offsets of its layout.
+/// Bytes of a code object, at offsets of its layout.
 struct Fields(Vec<u8>);
 
 impl Fields {

@@ -1,4 +1,4 @@
-//! Which files are or have an interpreter, and of which version.
+//! Search for an interpreter in a file, and for its version.
 
 use std::fmt;
 
@@ -7,33 +7,34 @@ use process::ELF_MACHINE;
 
 use super::{Anchoring, layout};
 
-/// `PyRuntimeState _PyRuntime` of Python/pylifecycle.c: what is global. Extension
-/// modules refer to it, which does not define it.
+/// Global state: `PyRuntimeState _PyRuntime` of Python/pylifecycle.c. Extension modules refer to
+/// the symbol without defining it.
 const RUNTIME: &str = "_PyRuntime";
-/// `const unsigned long Py_Version` of 3.11 and later: `PY_VERSION_HEX`.
+/// Version constant of 3.11 and later: `const unsigned long Py_Version`, with the value
+/// `PY_VERSION_HEX`.
 const VERSION: &str = "Py_Version";
 
-/// The function that runs Python functions, one each time before 3.11, and the part of
-/// it that compilers put apart.
+/// Function that runs Python functions, one per call before 3.11, and the part of it that
+/// compilers move elsewhere.
 const EVALUATION: [&[u8]; 2] = [
     b"_PyEval_EvalFrameDefault",
     b"_PyEval_EvalFrameDefault.cold",
 ];
 
-/// `_Py_DebugOffsets` of 3.13 and later (Include/internal/pycore_debug_offsets.h), at
-/// the beginning of `_PyRuntime`: this, `PY_VERSION_HEX`, and whether there is no
-/// global lock, in words of 8 bytes.
+/// Cookie of `_Py_DebugOffsets` in 3.13 and later (Include/internal/pycore_debug_offsets.h), at
+/// the beginning of `_PyRuntime`. The words of 8 bytes are: the cookie, `PY_VERSION_HEX`, and
+/// whether there is no global lock.
 const COOKIE: [u8; 8] = *b"xdebugpy";
 
-/// A version of CPython's.
+/// Version of CPython.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// 3 of 3.11.
+    /// Major version: 3 of 3.11.
     pub major: u8,
-    /// 11 of 3.11.
+    /// Minor version: 11 of 3.11.
     pub minor: u8,
-    /// Whether it was built without the global interpreter lock (PEP 703), and so
-    /// has other layouts.
+    /// True if it was built without the global interpreter lock (PEP 703), and so has other
+    /// layouts.
     pub free_threaded: bool,
 }
 
@@ -44,38 +45,38 @@ impl fmt::Display for Version {
     }
 }
 
-/// An interpreter in a file.
+/// Interpreter in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interpreter {
-    /// Virtual address of `_PyRuntime` as the ELF file has it.
+    /// Virtual address of `_PyRuntime` in the ELF file.
     pub runtime: u64,
-    /// Its version, which need not be one that has a layout.
+    /// Version, which need not have a known layout.
     pub version: Version,
-    /// Where frames of this version do not tell which native frame runs them: virtual
-    /// addresses of the code that does; empty if they are not known.
+    /// Virtual addresses of the code that runs frames, for versions whose frames leave no
+    /// anchors; zeros where they are not known.
     pub evaluation: [(u64, u64); EVALUATION.len()],
 }
 
-/// The interpreter that an ELF file is or has. For most files, which have none, this
-/// takes a few small reads. Before 3.11 the version is known by the file's name only,
-/// such as `libpython3.9.so.1.0` or `python3.8`, with its folders or without.
+/// Returns the interpreter that an ELF file contains. For most files, which contain none, this
+/// takes a few small reads. Before 3.11 only the file's name shows the version, such as
+/// `libpython3.9.so.1.0` or `python3.8`, with or without folders.
 pub fn find(source: &(impl Source + ?Sized), file_name: &str) -> Option<Interpreter> {
-    in_file(&Elf::read_loaded(source).ok()?, file_name)
+    find_in_elf(&Elf::read_loaded(source).ok()?, file_name)
 }
 
-/// Returns the same of a file's variables and functions.
-pub(super) fn in_file<S: Source>(elf: &Elf<S>, file_name: &str) -> Option<Interpreter> {
+/// Returns the interpreter that an ELF file contains, by the file's variables and functions.
+pub(super) fn find_in_elf<S: Source>(elf: &Elf<S>, file_name: &str) -> Option<Interpreter> {
     if !elf.header().is_for(ELF_MACHINE) {
         return None;
     }
     let runtime = elf.variable(RUNTIME)?.start;
     let offsets = DebugOffsets::read(elf, runtime);
-    let number = stated(elf).or(offsets.as_ref().map(|offsets| offsets.version));
+    let number = version_constant(elf).or(offsets.as_ref().map(|offsets| offsets.version));
     let (major, minor) = match number {
         Some(number) => ((number >> 24) as u8, (number >> 16) as u8),
-        None => named(file_name)?,
+        None => version_in_name(file_name)?,
     };
-    // Since there are two kinds, each says which it is.
+    // Since 3.13 there are two kinds, and each file has the offsets that tell its kind.
     let has_kinds = (major, minor) >= (3, 13);
     let free_threaded = has_kinds && offsets?.free_threaded;
     let version = Version {
@@ -84,7 +85,7 @@ pub(super) fn in_file<S: Source>(elf: &Elf<S>, file_name: &str) -> Option<Interp
         free_threaded,
     };
     let mut evaluation = [(0, 0); EVALUATION.len()];
-    if layout::of(version).is_some_and(|layout| layout.anchoring == Anchoring::Nothing) {
+    if layout::by_version(version).is_some_and(|layout| layout.anchoring == Anchoring::Nothing) {
         let found = elf.functions(|name| EVALUATION.contains(&name));
         for (place, range) in evaluation.iter_mut().zip(found) {
             *place = (range.start, range.end);
@@ -97,10 +98,10 @@ pub(super) fn in_file<S: Source>(elf: &Elf<S>, file_name: &str) -> Option<Interp
     })
 }
 
-/// `PY_VERSION_HEX` as a constant has it.
-fn stated<S: Source>(elf: &Elf<S>) -> Option<u32> {
+/// Returns `PY_VERSION_HEX` of the version constant.
+fn version_constant<S: Source>(elf: &Elf<S>) -> Option<u32> {
     let at = elf.variable(VERSION)?;
-    hexadecimal(&elf.initial_bytes(at.start, 8)?)
+    parse_version_hex(&elf.initial_bytes(at.start, 8)?)
 }
 
 struct DebugOffsets {
@@ -116,22 +117,22 @@ impl DebugOffsets {
             return None;
         };
         Some(DebugOffsets {
-            version: hexadecimal(version).filter(|_| *cookie == COOKIE)?,
+            version: parse_version_hex(version).filter(|_| *cookie == COOKIE)?,
             free_threaded: *free_threaded != [0; 8],
         })
     }
 }
 
-/// `PY_VERSION_HEX` of 8 bytes: one byte each for major, minor and micro version, and
+/// Parses `PY_VERSION_HEX` from 8 bytes: one byte each for major, minor and micro version, and
 /// one for the release level, which is never 0.
-fn hexadecimal(bytes: &[u8]) -> Option<u32> {
+fn parse_version_hex(bytes: &[u8]) -> Option<u32> {
     let number = u64::from_le_bytes(*bytes.first_chunk()?);
     let number = u32::try_from(number).ok()?;
     (number >> 24 != 0 && number as u8 != 0).then_some(number)
 }
 
-/// The version in a name such as `libpython3.9.so.1.0`.
-fn named(file_name: &str) -> Option<(u8, u8)> {
+/// Parses the version in a name such as `libpython3.9.so.1.0`.
+fn version_in_name(file_name: &str) -> Option<(u8, u8)> {
     let name = file_name.rsplit('/').next()?;
     let (_, version) = name.split_once("python")?;
     let (major, rest) = version.split_once('.')?;

@@ -1,4 +1,4 @@
-//! CPython as one of the languages.
+//! Implementation of [`Language`] for CPython.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use process::ProcessMemory;
 use profile::LanguageName;
 use unwind::Memory;
 
-use super::interpreter::in_file;
+use super::interpreter::find_in_elf;
 use super::{Anchoring, CodeObject, Layout, Version, layout, locks, read, read_stopped, walk};
 use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime};
 use crate::{Chain, End, Frame, Locks};
@@ -37,12 +37,12 @@ impl Language for Python {
     }
 
     fn find(&self, file: &File<'_>, file_name: &str) -> Option<Runtime> {
-        let found = in_file(file, file_name)?;
+        let found = find_in_elf(file, file_name)?;
         Some(Runtime {
             language: &Python,
             base: found.runtime,
             version: found.version.to_string(),
-            layout: layout::of(found.version).map(|layout| Arc::new(for_programs(layout))),
+            layout: layout::by_version(found.version).map(|layout| Arc::new(for_programs(layout))),
             runs_one: found
                 .evaluation
                 .into_iter()
@@ -52,7 +52,7 @@ impl Language for Python {
     }
 
     fn has_anchors(&self, layout: &language::Layout) -> bool {
-        of(layout).is_none_or(|layout| layout.anchoring != Anchoring::Nothing)
+        known_layout(layout).is_none_or(|layout| layout.anchoring != Anchoring::Nothing)
     }
 
     fn walk(
@@ -62,7 +62,10 @@ impl Language for Python {
         thread_pointer: u64,
         most: usize,
     ) -> Chain {
-        let layout = attached.layout.as_ref().and_then(|layout| of(layout));
+        let layout = attached
+            .layout
+            .as_ref()
+            .and_then(|layout| known_layout(layout));
         let Some(layout) = layout else {
             return Chain::empty(End::NoThread);
         };
@@ -75,7 +78,7 @@ impl Language for Python {
         frame: Frame,
         memory: &ProcessMemory,
     ) -> Option<Arc<dyn Function>> {
-        let code = read(memory, of(layout)?, frame.code, frame.checksum)?;
+        let code = read(memory, known_layout(layout)?, frame.code, frame.checksum)?;
         Some(Arc::new(code))
     }
 
@@ -85,7 +88,7 @@ impl Language for Python {
         frame: Frame,
         copy: &dyn Pieces,
     ) -> Option<Arc<dyn Function>> {
-        let code = read_stopped(copy, of(layout)?, frame.code, frame.checksum)?;
+        let code = read_stopped(copy, known_layout(layout)?, frame.code, frame.checksum)?;
         Some(Arc::new(code))
     }
 
@@ -124,16 +127,16 @@ impl Function for CodeObject {
     }
 }
 
-/// Returns the layout of a version, which is the minor one of 3.
-fn of(layout: &language::Layout) -> Option<&'static Layout> {
-    layout::of(Version {
+/// Returns the layout of a version, which is the minor version of Python 3.
+fn known_layout(layout: &language::Layout) -> Option<&'static Layout> {
+    layout::by_version(Version {
         major: 3,
         minor: u8::try_from(layout.version).ok()?,
         free_threaded: false,
     })
 }
 
-/// The layout as `bpf/include/languages/python.h` has it.
+/// Layout in the format of `bpf/include/languages/python.h`.
 #[repr(transparent)]
 struct ForPrograms(headers::python_layout);
 
@@ -149,7 +152,7 @@ fn for_programs(layout: &Layout) -> language::Layout {
         Anchoring::EntryFrames => InPrograms::PYTHON_ANCHOR_AT_ENTRIES,
         Anchoring::BoundaryFrames => InPrograms::PYTHON_ANCHOR_IS_FRAME,
     };
-    // What the checksum is made of, read at once.
+    // Words of the checksum, which programs read at once.
     let words = [
         layout.code_filename,
         layout.code_qualname,

@@ -1,38 +1,38 @@
-//! Where each version of CPython keeps what.
+//! Offsets in the data structures of each version of CPython.
 //!
-//! The offsets are those that a C compiler gives for the headers of 3.8.18, 3.9.18,
-//! 3.10.13, 3.11.7, 3.12.1, 3.13.0 and 3.14, for x86-64, with the global interpreter
-//! lock. They are the same in all releases of a minor version.
+//! A C compiler gave the offsets for the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1,
+//! 3.13.0 and 3.14, for x86-64, with the global interpreter lock. They are the same in all
+//! releases of a minor version.
 
 use super::Version;
 use super::lines::Format;
 
-/// What a version leaves on the native stack for each of its frames.
+/// Anchor that a version leaves on the native stack for its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchoring {
-    /// 3.8, 3.9: nothing.
+    /// 3.8, 3.9: no anchor.
     Nothing,
     /// 3.10: a `CFrame` for every frame.
     EveryFrame,
     /// 3.11: a `_PyCFrame` for every frame that has `is_entry`.
     EntryFrames,
-    /// 3.12 and later: a frame that runs nothing, after those of an activation; its
-    /// `owner` is 3 or more.
+    /// 3.12 and later: a frame that runs nothing, after the frames of an activation; its `owner`
+    /// is 3 or more.
     BoundaryFrames,
 }
 
-/// Offsets in bytes, each from the start of its structure, which its name begins
-/// with; 0 where this version has no such thing.
+/// Offsets in bytes, each from the start of the structure that begins its name; 0 where this
+/// version has no such field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Of the version: 11 of 3.11.
+    /// Minor version: 11 of 3.11.
     pub minor: u8,
-    /// What is on the native stack.
+    /// Anchors on the native stack.
     pub anchoring: Anchoring,
     /// `_PyRuntime`: `autoTSSkey`, a `Py_tss_t`; the key itself is 4 bytes on.
     pub runtime_tss_key: u16,
-    /// `PyThreadState`: `frame`, in 3.13 and later `current_frame`. None in 3.11
-    /// and 3.12.
+    /// `PyThreadState`: `frame`, in 3.13 and later `current_frame`. 3.11 and 3.12 have no such
+    /// field.
     pub thread_frame: u16,
     /// `PyThreadState`: `cframe`, from 3.10 to 3.12.
     pub thread_cframe: u16,
@@ -46,17 +46,17 @@ pub struct Layout {
     pub frame_previous: u16,
     /// Frame: `f_executable` or `f_code`.
     pub frame_code: u16,
-    /// Bits of that which are not the code object's address.
+    /// Bits of `frame_code`'s value that are not part of the code object's address.
     pub frame_code_tag: u16,
     /// Frame: `instr_ptr` or `prev_instr`, an address; before 3.11 `f_lasti`, an `int`.
     pub frame_instruction: u16,
-    /// Bytes that 1 of `f_lasti` stands for; 0 where there is an address instead.
+    /// Bytes for which 1 of `f_lasti` stands; 0 where `frame_instruction` is an address.
     pub instruction_unit: u16,
     /// Frame: `owner`, one byte, from 3.11 on.
     pub frame_owner: u16,
     /// Frame: `is_entry`, one byte, in 3.11.
     pub frame_is_entry: u16,
-    /// Bytes from a frame's start that hold all of these: no more is to be read.
+    /// Bytes from a frame's start that hold all of its fields: no more may be read.
     pub frame_bytes: u16,
     /// `PyCodeObject`: `co_filename`.
     pub code_filename: u16,
@@ -74,27 +74,27 @@ pub struct Layout {
     pub code_first_traceable: u16,
     /// Code: `co_code_adaptive`, the instructions, from 3.11 on.
     pub code_instructions: u16,
-    /// How `code_line_table` is encoded.
+    /// Encoding of `code_line_table`.
     pub lines: Format,
     /// `PyASCIIObject`: its characters.
     pub ascii_data: u16,
-    /// `PyCompactUnicodeObject`: its characters, not all of which are ASCII.
+    /// `PyCompactUnicodeObject`: its characters, some of which are not ASCII.
     pub other_data: u16,
 }
 
 impl Layout {
-    /// Bytes of a code object that are read, of the size of any version's.
+    /// Number of bytes of a code object that are read: enough for any version.
     pub(crate) const CODE_BYTES: usize = 216;
 }
 
-/// The layout of a version, if it is one of those that are known.
-pub fn of(version: Version) -> Option<&'static Layout> {
+/// Returns the layout of a version, if it is known.
+pub fn by_version(version: Version) -> Option<&'static Layout> {
     let has_lock = version.major == 3 && !version.free_threaded;
     let mut layouts = LAYOUTS.iter().filter(|_| has_lock);
     layouts.find(|layout| layout.minor == version.minor)
 }
 
-/// All that are known, in order of their versions.
+/// All known layouts, in order of their versions.
 pub const LAYOUTS: &[Layout] = &[
     PYTHON_3_8,
     PYTHON_3_9,
@@ -240,14 +240,14 @@ mod tests {
     #[test]
     fn versions_have_their_own_layout_or_none() {
         for minor in 0..=u8::MAX {
-            let found = of(version(3, minor)).map(|layout| layout.minor);
+            let found = by_version(version(3, minor)).map(|layout| layout.minor);
             assert_eq!(found, (8..=14).contains(&minor).then_some(minor));
-            assert_eq!(of(version(2, minor)), None);
+            assert_eq!(by_version(version(2, minor)), None);
             let free_threaded = Version {
                 free_threaded: true,
                 ..version(3, minor)
             };
-            assert_eq!(of(free_threaded), None);
+            assert_eq!(by_version(free_threaded), None);
         }
     }
 }

@@ -1,29 +1,29 @@
-//! From instructions to lines: the three encodings that CPython has had.
+//! Lines of instructions, in the three encodings that CPython has had.
 
-/// How a code object's line table is encoded. Instructions and lines are counted
-/// from those where the code begins, one entry after the other.
+/// Encoding of a code object's line table. Each entry counts instructions and lines from the
+/// entry before, the first from where the code begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// 3.8, 3.9 (Objects/lnotab_notes.txt): how many bytes of instructions further
-    /// the line is how many further on.
+    /// 3.8, 3.9 (Objects/lnotab_notes.txt): after how many bytes of instructions the line
+    /// changes, and by how many lines.
     Steps,
-    /// 3.10 (the same file there): how many lines further on the next so many
-    /// bytes of instructions are.
+    /// 3.10 (the same file of that version): by how many lines the line changes, and for how many
+    /// bytes of instructions it holds.
     Ranges,
-    /// 3.11 and later (Objects/locations.md): the same with columns, which are
+    /// 3.11 and later (Objects/locations.md): line changes and lengths with columns, which are
     /// skipped, in entries of variable length.
     Locations,
 }
 
 impl Format {
-    /// The line of the instruction that begins at byte `instruction`; `None` if it
-    /// has none. A function that has not begun, of which that is negative, is at
-    /// its first line.
+    /// Returns the line of the instruction that begins at byte `instruction`; `None` if it has
+    /// none. A negative `instruction` means that the function has not begun: it is at its first
+    /// line.
     pub fn line(self, table: &[u8], first_line: u32, instruction: i32) -> Option<u32> {
         if instruction < 0 {
             return Some(first_line);
         }
-        // A table is shorter than what can overflow these.
+        // No table is long enough for these to overflow.
         let instruction = i64::from(instruction);
         let first = i64::from(first_line);
         let line = match self {
@@ -35,7 +35,7 @@ impl Format {
     }
 }
 
-/// `PyCode_Addr2Line` of 3.9.
+/// Finds a line as `PyCode_Addr2Line` of 3.9 does.
 fn by_steps(table: &[u8], mut line: i64, instruction: i64) -> i64 {
     let mut start = 0;
     for &[bytes, lines] in table.as_chunks().0 {
@@ -48,9 +48,9 @@ fn by_steps(table: &[u8], mut line: i64, instruction: i64) -> i64 {
     line
 }
 
-/// `advance` in Objects/codeobject.c of 3.10.
+/// Finds a line as `advance` in Objects/codeobject.c of 3.10 does.
 fn by_ranges(table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
-    /// In the place of lines: there is none.
+    /// Marks an entry without a line.
     const NO_LINE: i8 = i8::MIN;
 
     let mut end = 0;
@@ -67,7 +67,7 @@ fn by_ranges(table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
     None
 }
 
-/// `advance` and `get_line_delta` in Objects/codeobject.c of 3.11.
+/// Finds a line as `advance` and `get_line_delta` in Objects/codeobject.c of 3.11 do.
 fn by_locations(mut table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
     const BEGINS: u8 = 0x80;
     const UNIT: i64 = 2;
@@ -81,7 +81,7 @@ fn by_locations(mut table: &[u8], mut line: i64, instruction: i64) -> Option<i64
         let code = entry >> 3 & 15;
         line = line.wrapping_add(match code {
             10..=12 => i64::from(code) - 10,
-            13 | 14 => signed(rest)?,
+            13 | 14 => signed_number(rest)?,
             _ => 0,
         });
         end += (i64::from(entry & 7) + 1) * UNIT;
@@ -92,11 +92,11 @@ fn by_locations(mut table: &[u8], mut line: i64, instruction: i64) -> Option<i64
     None
 }
 
-/// A number at the start of `bytes`, six bits in each, the lowest first; the lowest
-/// of all is its sign. `None` if it is longer than any that CPython writes.
-fn signed(bytes: &[u8]) -> Option<i64> {
+/// Parses a number at the start of `bytes`: six bits in each byte, the lowest first; the lowest
+/// bit of all is the sign. Returns `None` if the number is longer than any that CPython writes.
+fn signed_number(bytes: &[u8]) -> Option<i64> {
     const GOES_ON: u8 = 0x40;
-    /// As many as a C `int` has.
+    /// Maximum bytes: as many as a C `int` takes.
     const MOST: usize = 6;
 
     let mut number = 0_i64;
@@ -131,7 +131,7 @@ mod tests {
         let expected = [100, 106, 106, 105, 105].map(Some);
         assert_eq!(lines(Format::Steps, &table, 10), expected);
         assert_eq!(Format::Steps.line(&table, 100, -1), Some(100));
-        // Half an entry is none.
+        // Half an entry is ignored.
         assert_eq!(lines(Format::Steps, &[2], 4), [Some(100); 2]);
     }
 
@@ -147,13 +147,13 @@ mod tests {
     fn locations_have_lines_of_each_kind() {
         let entry = |code: u8, units: u8| 0x80 | code << 3 | (units - 1);
         let table = [
-            // Columns only.
+            // This entry has columns only.
             &[entry(3, 1), 0x11][..],
             &[entry(11, 2), 1, 2],
-            // None, which does not change what the next is relative to.
+            // This entry has no line, which does not change the base of the next one.
             &[entry(15, 1)],
             &[entry(12, 1), 1, 2],
-            // 70 lines back, and 70 on.
+            // These entries go 70 lines back, and 70 forward.
             &[entry(13, 1), 0x4d, 2],
             &[entry(14, 1), 0x4c, 2, 0, 1, 1],
         ]

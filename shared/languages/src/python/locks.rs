@@ -1,12 +1,13 @@
-//! What CPython's functions wait for, and the global interpreter lock (GIL).
+//! Reasons of waits in CPython's functions, and the global interpreter lock (GIL).
 
 use profile::{Detail, Reason};
 
 use crate::locks::Name::{Has, Is};
 use crate::locks::{Locks, Row};
 
-/// Of the interpreter's own variables no other part is a condition, or a mutex of the C library's
-/// (`struct _gil_runtime_state` of `Include/internal/pycore_gil.h`).
+/// Rules that recognise waits in CPython. The GIL is the only part of `_PyRuntime` that is a
+/// condition or a mutex of the C library (`struct _gil_runtime_state` of
+/// `Include/internal/pycore_gil.h`).
 pub(super) const LOCKS: Locks = Locks {
     global: Some("_PyRuntime"),
     purposes: &[
@@ -22,8 +23,8 @@ pub(super) const LOCKS: Locks = Locks {
             reason: Reason::Lock,
             detail: Detail::Gil,
         },
-        // Modules/_queuemodule.c, which may be stripped, and Lib/threading.py: functions before
-        // 3.11 without their class.
+        // Modules/_queuemodule.c, which may be stripped, and Lib/threading.py: before 3.11,
+        // functions have no class in their names.
         Row {
             functions: &[
                 Is("_queue_SimpleQueue_get_impl"),
@@ -46,7 +47,7 @@ pub(super) const LOCKS: Locks = Locks {
             detail: Detail::Thread,
         },
     ],
-    // Since 3.13 Python/lock.c and Python/parking_lot.c.
+    // Python/lock.c and Python/parking_lot.c, since 3.13.
     foundations: &[Row {
         functions: &[
             Is("PyThread_acquire_lock_timed"),

@@ -1,9 +1,9 @@
 //! CPython, 3.8 to 3.14.
 //!
-//! [`find()`] tells a file that has an interpreter, [`layout::of`] where that version
-//! keeps what, [`walk()`] reads a thread's frames, and [`read()`] what a frame runs.
-//! Everything that is read of a process may have been forged: it is bounded, and
-//! what cannot be right is left out.
+//! [`find()`] finds the interpreter in a file, and [`layout::by_version`] returns the offsets of
+//! its version. [`walk()`] reads a thread's frames, and [`read()`] reads the code object that a
+//! frame runs. Any data of a process may be forged: they are bounded, and impossible values are
+//! left out.
 
 mod code;
 mod interpreter;

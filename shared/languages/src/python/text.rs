@@ -1,18 +1,18 @@
-//! Strings of CPython's (`PyASCIIObject`, `PyCompactUnicodeObject` and the data that
-//! follow, PEP 393).
+//! Strings of CPython: `PyASCIIObject`, `PyCompactUnicodeObject` and the data after them (PEP
+//! 393).
 
 use super::{Layout, Pieces};
 
-/// Characters that are accepted.
+/// Maximum characters of a string.
 const MOST: u64 = 4096;
 
 const LENGTH: usize = 16;
 const STATE: usize = 32;
 const HEADER: usize = 40;
 
-/// The string at `address`; `None` if there is none, or none that is all in one
-/// piece, or more than is accepted. What is no character, as undecodable bytes in
-/// names of files, becomes U+FFFD.
+/// Reads the string at `address`. Returns `None` if there is no string, if it is not compact, or
+/// if it has more than [`MOST`] characters. Code points that are no characters, such as
+/// undecodable bytes in names of files, become U+FFFD.
 pub(crate) fn read(
     memory: &(impl Pieces + ?Sized),
     layout: &Layout,
@@ -39,7 +39,7 @@ pub(crate) fn read(
     whole.then(|| bytes.chunks_exact(width).map(character).collect())
 }
 
-/// The character of so many bytes, the lowest first.
+/// Decodes a character from its bytes, the lowest first.
 fn character(bytes: &[u8]) -> char {
     let number = bytes.iter().rev();
     let number = number.fold(0, |number, &byte| number << 8 | u32::from(byte));
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::python::LAYOUTS;
 
-    /// A string as a version has it in memory.
+    /// Returns a string as a version has it in memory.
     fn object(length: u64, state: u32, at: u16, data: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0xaa; usize::from(at)];
         bytes[LENGTH..LENGTH + 8].copy_from_slice(&length.to_le_bytes());
@@ -63,7 +63,7 @@ mod tests {
     }
 
     fn state(width: u32, is_ascii: bool) -> u32 {
-        // The other bits may be anything.
+        // The other bits may have any value.
         0xffff_ff83 | width << 2 | 1 << 5 | u32::from(is_ascii) << 6
     }
 
@@ -84,7 +84,7 @@ mod tests {
                     object(2, state(4, false), other, &[0, 0, 2, 0, 0, 0, 0x11, 0]),
                     Some("𠀀\u{fffd}"),
                 ),
-                // Kinds and sizes that there are not.
+                // These kinds and sizes do not exist.
                 (object(1, state(0, false), other, b"abcd"), None),
                 (object(1, state(3, false), other, b"abcd"), None),
                 (object(1, state(7, false), other, b"abcd"), None),

@@ -1,5 +1,4 @@
-//! The walk along a thread's Python frames, as `bpf/include/languages/python.h` does
-//! it: for threads that are blocked.
+//! Walk along the Python frames of a blocked thread, as in `bpf/include/languages/python.h`.
 
 use unwind::Memory;
 
@@ -7,27 +6,27 @@ use super::{Anchoring, Layout, checksum};
 use crate::chain::{Chain, End, Frame};
 use crate::interleave::Link;
 
-/// `struct pthread` of glibc's nptl/descr.h, at the thread pointer: the values of
-/// the first keys, and the addresses of the others', as many at a time.
+/// Offsets in `struct pthread` of glibc's nptl/descr.h, which is at the thread pointer: the
+/// values of the first keys, and the addresses of the blocks of other values. Each block has the
+/// same number of values.
 const FIRST_VALUES: u64 = 0x310;
 const OTHER_VALUES: u64 = 0x510;
 const VALUES_AT_ONCE: u64 = 32;
 const MOST_KEYS: u64 = 1024;
-/// `struct pthread_key_data`: the value is its second word.
+/// Size of `struct pthread_key_data`, and the offset of its value: the second word.
 const VALUE_SIZE: u64 = 16;
 const VALUE: u64 = 8;
 
-/// `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13, `..._INTERPRETER` later: the frame runs
-/// nothing. The last owner that there is.
+/// Owner of a frame that runs nothing: `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13,
+/// `..._INTERPRETER` later. `LAST_OWNER` is the largest owner.
 const OWNED_BY_INTERPRETER: u8 = 3;
 const LAST_OWNER: u8 = 4;
 
-/// No code is as long, in bytes.
+/// Limit of the length of code, in bytes.
 const INSTRUCTION_LIMIT: i64 = 1 << 28;
 
-/// Reads the frames of a thread of the interpreter that has its `_PyRuntime` at
-/// `runtime`, `most` links at most. `thread_pointer` is the thread's `fsbase`, which
-/// is `pthread_self()`.
+/// Reads the frames of a thread, `most` links at most. The interpreter's `_PyRuntime` is at
+/// `runtime`. `thread_pointer` is the thread's `fsbase`, which is `pthread_self()`.
 pub fn walk(
     memory: &mut (impl Memory + ?Sized),
     layout: &Layout,
@@ -67,7 +66,7 @@ struct Walker<'a, M: ?Sized> {
 }
 
 impl<M: Memory + ?Sized> Walker<'_, M> {
-    /// The word that has the byte at `offset` from `base`, shifted to begin there.
+    /// Returns the word that contains the byte at `offset` from `base`, shifted to begin there.
     /// Words are aligned, so they lie in one page.
     fn word(&mut self, base: u64, offset: u16) -> Result<u64, End> {
         let address = base.wrapping_add(u64::from(offset));
@@ -91,7 +90,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         Ok(())
     }
 
-    /// The state of a thread, as `pthread_getspecific` finds it.
+    /// Returns the address of a thread's state, found as `pthread_getspecific` does.
     fn thread(&mut self, runtime: u64, thread_pointer: u64) -> Result<u64, End> {
         // Py_tss_t: whether there is a key, and the key.
         let key = self.word(runtime, self.layout.runtime_tss_key)?;
@@ -114,7 +113,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         }
     }
 
-    /// Notes the frame and goes on to its caller; `Err` at the end.
+    /// Adds the frame and moves to its caller; `Err` at the end.
     fn step(&mut self) -> Result<(), End> {
         if self.frame == 0 {
             return Err(End::Whole);
@@ -150,7 +149,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         Ok(())
     }
 
-    /// The function that the frame runs.
+    /// Returns the function that the frame runs.
     fn frame(&mut self) -> Result<Frame, End> {
         let layout = self.layout;
         let code = self.word(self.frame, layout.frame_code)? & !u64::from(layout.frame_code_tag);
@@ -179,7 +178,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         })
     }
 
-    /// A chain may be forged into a ring: what bounds it is its length alone.
+    /// Adds a link. A chain may be forged into a ring: only its length bounds it.
     fn push(&mut self, link: Link<Frame>) -> Result<(), End> {
         if self.links.len() >= self.most {
             return Err(End::TooDeep);

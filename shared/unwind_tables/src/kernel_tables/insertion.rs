@@ -1,9 +1,9 @@
-//! Putting a map into an array of maps without waiting where nobody has to.
+//! Inserts a map into an array of maps without an unnecessary wait.
 //!
-//! The kernel returns from such an update only when no program can still hold
-//! what was there before (`maybe_wait_bpf_programs` in `kernel/bpf/syscall.c`),
-//! which on a busy machine takes seconds. Where nothing was there before, the
-//! new map may be used as soon as it can be seen.
+//! The kernel returns from such an update only when no program can still hold the replaced map
+//! (`maybe_wait_bpf_programs` in `kernel/bpf/syscall.c`). On a busy machine that takes seconds.
+//! An empty place holds no map that a program could still read, so the new map may be used as
+//! soon as it is visible.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
@@ -12,9 +12,9 @@ use std::time::Duration;
 use libbpf_rs::{Map, MapCore, MapFlags, MapHandle};
 use loader::{Context, Result};
 
-/// Puts `map` into the place `index` of `maps`, which is empty.
+/// Puts `map` at `index` of `maps`, where no map is.
 pub(crate) fn insert(maps: &Map<'_>, index: u32, map: MapHandle) -> Result<()> {
-    /// Between two looks.
+    /// Interval between checks.
     const PAUSE: Duration = Duration::from_micros(50);
     const WHAT: &str = "add a map of unwind rows";
     let key = index.to_ne_bytes();
@@ -26,7 +26,7 @@ pub(crate) fn insert(maps: &Map<'_>, index: u32, map: MapHandle) -> Result<()> {
     });
     let waiting = waiting.context(WHAT)?;
     while !waiting.is_finished() {
-        // The map's ID, once it is there.
+        // The lookup returns the map's ID once the map is visible.
         if maps.lookup(&key, MapFlags::ANY).context(WHAT)?.is_some() {
             return Ok(());
         }

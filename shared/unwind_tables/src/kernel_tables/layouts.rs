@@ -1,4 +1,4 @@
-//! Layouts of runtimes, as programs find them: the map of `bpf/include/languages/language.h`.
+//! Layouts of runtimes in the map of `bpf/include/languages/language.h`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use languages::Layout;
 use libbpf_rs::{Map, MapCore, MapFlags};
 use loader::{Context, Error, Result};
 
-/// The layouts in the map, each once.
+/// Layouts in the map, each once.
 pub(super) struct Layouts<'a> {
     map: Map<'a>,
     known: Vec<Arc<Layout>>,
@@ -21,7 +21,7 @@ impl<'a> Layouts<'a> {
         }
     }
 
-    /// Returns the index of a layout, which is put into the map if it is new.
+    /// Returns the index of a layout. A new layout is added to the map.
     pub(super) fn index(&mut self, layout: &Arc<Layout>) -> Result<u32> {
         if let Some(index) = self.known.iter().position(|known| known == layout) {
             return Ok(index as u32);
@@ -43,7 +43,7 @@ impl<'a> Layouts<'a> {
         Ok(index)
     }
 
-    /// Returns the layout of an index.
+    /// Returns the layout at an index.
     pub(super) fn get(&self, index: u32) -> Option<&Arc<Layout>> {
         self.known.get(index as usize)
     }

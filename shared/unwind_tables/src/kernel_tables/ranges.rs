@@ -1,23 +1,23 @@
-//! Parts of an array that are in use.
+//! Allocator of ranges of an array.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long what was given back rests: a walk that began before still reads
-/// it, and none takes anywhere near as long.
+/// Time for which a freed range rests before its next use. A walk that began before still reads
+/// it; no walk takes nearly as long.
 const REST: Duration = Duration::from_secs(1);
 
-/// Hands out ranges of indexes, and takes them back.
+/// Free and resting ranges of indexes.
 #[derive(Debug)]
 pub(crate) struct Ranges {
-    /// Free ranges: length by start, none adjoining another.
+    /// Free ranges: length by start. No two of them adjoin.
     free: BTreeMap<u32, u32>,
-    /// In the order in which they came back.
+    /// Freed ranges with the time at which they were freed, the oldest first.
     resting: Vec<(Instant, u32, u32)>,
 }
 
 impl Ranges {
-    /// Indexes from `first` to below `end`, all of them free.
+    /// Returns an allocator of the indexes from `first` to below `end`, all of them free.
     pub(crate) fn new(first: u32, end: u32) -> Ranges {
         Ranges {
             free: BTreeMap::from([(first, end.saturating_sub(first))]),
@@ -25,8 +25,8 @@ impl Ranges {
         }
     }
 
-    /// The first of `length` indexes that are now in use; `None` if there are
-    /// not as many in one place.
+    /// Takes `length` consecutive indexes and returns the first; `None` if no free range is long
+    /// enough.
     pub(crate) fn take(&mut self, length: u32) -> Option<u32> {
         self.wake(Instant::now());
         let (&start, &room) = self.free.iter().find(|&(_, &room)| room >= length)?;
@@ -37,7 +37,7 @@ impl Ranges {
         Some(start)
     }
 
-    /// Gives back what [`Ranges::take`] returned.
+    /// Frees a range that [`Ranges::take`] returned.
     pub(crate) fn give_back(&mut self, start: u32, length: u32) {
         self.resting.push((Instant::now(), start, length));
     }

@@ -1,5 +1,5 @@
-//! The memory of one shard: rows in an array map that is mapped here, so that
-//! programs read them as they are written.
+//! Memory of one shard: rows in an array map that this process maps, so that programs read them
+//! as they are written.
 
 use std::ptr::{self, NonNull};
 
@@ -10,14 +10,14 @@ use loader::{Context, Result};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::AsFd;
 
-/// Bytes of a shard.
+/// Size of a shard, in bytes.
 const SIZE: usize = SHARD_ROWS * size_of::<u32>();
 
-/// The rows of a shard, for as long as more are added.
+/// Rows of a shard that is still being filled.
 pub(crate) struct ShardMemory(NonNull<u32>);
 
 impl ShardMemory {
-    /// A new map of the shape of `struct unwind_shard`, and its memory.
+    /// Creates a map of the shape of `struct unwind_shard`, and maps its memory.
     pub(crate) fn create() -> Result<(MapHandle, ShardMemory)> {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
@@ -34,7 +34,7 @@ impl ShardMemory {
             &options,
         )
         .context("make a map for unwind rows")?;
-        // SAFETY: a new mapping, wherever the kernel has room for it.
+        // SAFETY: this is a new mapping at an address that the kernel chooses.
         let memory = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -53,11 +53,11 @@ impl ShardMemory {
         Ok((map, ShardMemory(rows)))
     }
 
-    /// Writes rows from index `first` on, as far as there is room.
+    /// Writes rows from index `first` on, until the shard is full.
     pub(crate) fn write(&mut self, first: usize, rows: impl Iterator<Item = u32>) {
         for (index, row) in (first..SHARD_ROWS).zip(rows) {
-            // SAFETY: within the mapping, which is aligned to pages; volatile
-            // as programs read it at the same time.
+            // SAFETY: the row lies within the mapping, which is aligned to pages. The write is
+            // volatile as programs read it at the same time.
             unsafe { self.0.add(index).write_volatile(row) };
         }
     }
@@ -65,7 +65,7 @@ impl ShardMemory {
 
 impl Drop for ShardMemory {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this size, and nothing else refers to it.
+        // SAFETY: the memory was mapped with this size, and nothing else refers to it.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), SIZE) };
     }
 }

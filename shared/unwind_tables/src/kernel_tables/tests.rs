@@ -1,4 +1,4 @@
-//! What programs find in their maps. These tests need root.
+//! Tests of the maps' contents. These tests need root.
 #![allow(clippy::unwrap_used)]
 
 use libbpf_rs::MapHandle;
@@ -7,7 +7,7 @@ use unwind::{Page, cfa};
 use super::*;
 use crate::tests::{found, loaded};
 
-/// A row: the offset in the page, and how far from the stack pointer the frame's end is.
+/// Row: offset in the page, and distance from the stack pointer to the frame's end.
 type Row = (u16, i32);
 
 fn rule(offset: i32) -> Rule {
@@ -34,7 +34,7 @@ fn table(pages: &[&[Row]]) -> Table {
     table
 }
 
-/// The map of a shard, by its ID.
+/// Returns the ID of a shard's map.
 fn shard(object: &LoadedObject, index: u16) -> Option<u32> {
     found(object, bpf::maps::UNWIND_SHARDS, index.into())
 }
@@ -64,7 +64,7 @@ fn a_shard_that_is_full_goes_with_its_last_table() {
     let mut tables = KernelTables::new(&object).unwrap();
     let page: Vec<Row> = (0..MOST_ROWS).map(|offset| (offset, 8)).collect();
     let pages = vec![&page[..]; SHARD_ROWS / page.len()];
-    // One more than there is room for behind these.
+    // One more row than fits behind these pages.
     let next = &page[..=SHARD_ROWS % page.len()];
     let full = tables.place(&table(&pages)).unwrap();
     let open = tables.place(&table(&[next])).unwrap();
@@ -73,7 +73,7 @@ fn a_shard_that_is_full_goes_with_its_last_table() {
     assert_eq!(are_there(), [true, true]);
     tables.remove(full);
     assert_eq!(are_there(), [false, true]);
-    // Rows are still added to that one.
+    // Rows are still added to shard 1.
     tables.remove(open);
     assert_eq!(are_there(), [false, true]);
     let placed = tables.place(&table(&[next])).unwrap();
@@ -94,7 +94,7 @@ fn there_is_room_for_as_many_rules_as_have_numbers() {
         tables.place(&table).map_err(|error| error.to_string())
     };
     place(0, 1000).unwrap();
-    // Those that are there already take none.
+    // Rules that exist already take no number.
     place(500, most).unwrap();
     let error = place(most, most + 1).unwrap_err();
     assert!(error.contains("no room for its rules"), "{error}");

@@ -1,4 +1,4 @@
-//! Names of kernel functions that depend on the architecture: those of the entry code.
+//! Names of kernel functions that depend on the architecture: the functions of the entry code.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -1,4 +1,4 @@
-//! What files are called.
+//! Paths and names of files that threads waited on.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,20 +11,20 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat,
 
 use super::name as last_name;
 
-/// Minor numbers have so many bits in the kernel: MINORBITS of `include/linux/kdev_t.h`.
+/// Number of bits of a minor device number in the kernel: MINORBITS of `include/linux/kdev_t.h`.
 const MINOR_BITS: u32 = 20;
-/// Descriptors that are looked at for a file.
+/// Maximum descriptors of a process that are searched for a file.
 const MOST_DESCRIPTORS: usize = 4096;
-/// Bytes of a process's mappings that are read: of 65,530 of them, the kernel's limit unless it
-/// is raised, 512 for each.
+/// Maximum bytes that are read of a process's mappings: 512 for each of 65,530 mappings, the
+/// kernel's default limit.
 const MOST_MAPS: u64 = 32 << 20;
 
-/// The descriptor of a file for which no descriptor is known: `NO_FILE_DESCRIPTOR` of
+/// Descriptor of a file whose descriptor is unknown: `NO_FILE_DESCRIPTOR` of
 /// `include/waits/object_event.h`.
 const NO_DESCRIPTOR: u32 = u32::MAX;
 
-/// Returns the file for which a thread waited: by its path if the process still has it open
-/// there, else by its last name, as the kernel has that.
+/// Returns the file on which a thread waited. The result has the file's path if the process still
+/// has it open there, else the last part of the name that the kernel has.
 pub(super) fn file(event: &ObjectEvent) -> Resource<Box<str>> {
     let kind = FileType::from_raw_mode(event.mode);
     let path = match (event.fd, kind) {
@@ -44,13 +44,13 @@ pub(super) fn file(event: &ObjectEvent) -> Resource<Box<str>> {
     )
 }
 
-/// Returns a file without an inode of its own: `eventfd`.
+/// Returns a file without an inode of its own, for example an `eventfd`.
 pub(super) fn anonymous(event: &ObjectEvent) -> Resource<Box<str>> {
     let name = String::from_utf8_lossy(last_name(event));
     Resource::Anonymous(name.trim_matches(['[', ']']).into())
 }
 
-/// The path of a file by whichever descriptor the process has it open.
+/// Returns the path of a file by the first of the process's descriptors that has it open.
 fn some_path(event: &ObjectEvent) -> Option<String> {
     let folder = std::fs::read_dir(format!("{}/fd", living_folder(event.pid))).ok()?;
     let descriptors = folder.take(MOST_DESCRIPTORS).flatten();
@@ -58,13 +58,14 @@ fn some_path(event: &ObjectEvent) -> Option<String> {
     paths.next()
 }
 
-/// The path of a file by a descriptor of the process.
+/// Returns the path of a file by a descriptor of the process.
 fn path(event: &ObjectEvent, fd: &str) -> Option<String> {
     let link = format!("{}/fd/{fd}", living_folder(event.pid));
-    // It is not opened, and nobody is asked: what is got is a handle of this very file.
+    // O_PATH gives a handle of this very file without opening it: no driver or file server is
+    // asked.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let file: OwnedFd = openat(CWD, link, flags, Mode::empty()).ok()?;
-    if !is_it(&fstat(&file).ok()?, event) {
+    if !is_same_file(&fstat(&file).ok()?, event) {
         return None;
     }
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -72,11 +73,11 @@ fn path(event: &ObjectEvent, fd: &str) -> Option<String> {
     Some(path.to_string_lossy().into_owned())
 }
 
-/// The path of a file that the process has mapped.
+/// Returns the path of a file that the process has mapped.
 fn mapped_path(event: &ObjectEvent) -> Option<String> {
     let maps = File::open(format!("{}/maps", living_folder(event.pid))).ok()?;
     let (major, minor) = device(event);
-    // proc_pid_maps(5): what is before the path ends in the device and the inode.
+    // proc_pid_maps(5): the device and the inode stand before the path.
     let place = format!(" {major:02x}:{minor:02x} {} ", event.inode);
     let lines = BufReader::new(maps.take(MOST_MAPS)).split(b'\n');
     let mut paths = lines.map_while(Result::ok).filter_map(|line| {
@@ -87,7 +88,7 @@ fn mapped_path(event: &ObjectEvent) -> Option<String> {
     paths.next()
 }
 
-/// The major and the minor number of the device that an event's file is on.
+/// Returns the major and the minor number of the device that holds an event's file.
 fn device(event: &ObjectEvent) -> (u32, u32) {
     (
         event.device >> MINOR_BITS,
@@ -95,8 +96,8 @@ fn device(event: &ObjectEvent) -> (u32, u32) {
     )
 }
 
-/// Whether it is the file, and not another that has taken its place meanwhile.
-fn is_it(found: &Stat, event: &ObjectEvent) -> bool {
+/// Returns whether `found` is the event's file, and not a file that has taken its place since.
+fn is_same_file(found: &Stat, event: &ObjectEvent) -> bool {
     let found_on = (major(found.st_dev), minor(found.st_dev));
     found.st_ino == event.inode && found_on == device(event)
 }
@@ -106,7 +107,7 @@ fn is_it(found: &Stat, event: &ObjectEvent) -> bool {
 mod tests {
     use super::*;
 
-    /// As the kernel would tell of one of our own files.
+    /// Returns an event as the kernel reports it for one of our own files.
     fn event(file: &impl AsRawFd, stat: &Stat) -> ObjectEvent {
         ObjectEvent {
             pid: std::process::id(),

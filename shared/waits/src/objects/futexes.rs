@@ -1,4 +1,5 @@
-//! Futexes: where they are, who held them, and what their arguments say they are for.
+//! Futexes: their addresses, the threads that held them, and the kinds of wait that their
+//! arguments show.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,40 +14,40 @@ use super::{comm, owner};
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
 const WAIT_BITSET: u32 = 9;
-/// What a mutex of glibc's, or of Rust's, is while somebody waits for it:
-/// `sysdeps/nptl/lowlevellock.h`, `library/std/src/sys/sync/mutex/futex.rs`.
+/// Value of a mutex of glibc or Rust while a thread waits for it: `sysdeps/nptl/lowlevellock.h`,
+/// `library/std/src/sys/sync/mutex/futex.rs`.
 const LOCKED_WITH_WAITERS: u32 = 2;
-/// How far into a lock its futexes are at most, in bytes: those of pthread_rwlock_t
-/// (`sysdeps/x86/nptl/bits/struct_rwlock.h`); and into a condition variable.
+/// Largest offsets of futexes in a lock and in a condition variable, in bytes. The lock is
+/// pthread_rwlock_t (`sysdeps/x86/nptl/bits/struct_rwlock.h`).
 const FARTHEST_IN_LOCK: u64 = 12;
 const FARTHEST_IN_CONDITION: u64 = 44;
 
-/// A futex that somebody waited for.
+/// Futex that a thread waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Futex {
     process: Process,
     address: u64,
-    /// What it had to be for the thread to wait, where that tells something; else 0.
+    /// Value that the futex had to have for the thread to wait, where it has a meaning; else 0.
     value: u32,
     data: Option<Data>,
-    /// The thread that held the lock, if the lock told which.
+    /// Thread that held the lock, if the lock's value names it.
     holder: Option<Holder>,
-    /// Whether the lock has a condition, as that of an interpreter's threads.
+    /// True if the lock has a condition, as an interpreter's lock does.
     has_condition: bool,
 }
 
-/// A thread that held a lock.
+/// Thread that held a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Holder {
     comm: Text,
-    /// The thread, where threads are told apart.
+    /// ID of the thread, in profiles that distinguish threads.
     thread: Option<ThreadId>,
-    /// Whether the process has the same name.
+    /// True if the process has the same name as the thread.
     shares_name: bool,
 }
 
 impl Holder {
-    /// Returns the holder in a profile with these names.
+    /// Returns the holder for a profile with these names.
     pub(crate) fn in_profile(&self, names: &mut Table<Text>) -> profile::Holder {
         profile::Holder {
             comm: names.id(self.comm.clone()),
@@ -57,7 +58,8 @@ impl Holder {
 }
 
 impl Futex {
-    /// The thread that is joined, if one is: the futex is its ID, and 0 from its end on.
+    /// Returns the thread that the wait joins: glibc's futex holds its ID, and 0 once the thread
+    /// has ended.
     pub(crate) fn joined(&self) -> ThreadId {
         ThreadId {
             pid: self.process.pid,
@@ -65,21 +67,21 @@ impl Futex {
         }
     }
 
-    /// The thread that held it: what a mutex tells is of no worth where the futex is that of
-    /// a condition, and the other way round.
+    /// Returns the thread that held the lock. The holder of a lock with a condition is known only
+    /// for a GIL (`is_gil`), the holder of a mutex only for other locks.
     pub(crate) fn holder(&self, is_gil: bool) -> Option<&Holder> {
         (self.has_condition == is_gil).then_some(self.holder.as_ref())?
     }
 }
 
-/// What is known of futexes' addresses.
+/// Locations of futexes, and the variables there.
 #[derive(Default)]
 pub(crate) struct FutexPlaces {
     located: HashMap<(Process, u64), Option<Data>>,
-    /// Those that somebody waited for otherwise than for a mutex.
+    /// Futexes on which a thread waited in a way in which no thread waits for a mutex.
     no_locks: HashSet<(Process, u64)>,
     variables: HashMap<Data, Variable>,
-    /// Whether threads are told apart.
+    /// True if the profile distinguishes threads.
     per_thread: bool,
 }
 
@@ -91,8 +93,8 @@ impl FutexPlaces {
         }
     }
 
-    /// Takes in a futex that somebody waited for.
-    pub(super) fn see(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
+    /// Keeps the place of a futex that a thread waited for.
+    pub(super) fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
         let (process, address) = (owner(event), event.address);
         if event.value != LOCKED_WITH_WAITERS || !WAITS.contains(&event.operation) {
             self.no_locks.insert((process, address));
@@ -123,17 +125,22 @@ impl FutexPlaces {
         })
     }
 
-    /// Names the variables.
+    /// Finds the names of the variables that futexes are in.
     pub(super) fn resolve(&mut self, symbolizer: &mut Symbolizer) {
         let located = self.located.values().flatten().copied();
         self.variables = symbolizer.variables(located);
     }
 
-    /// What a futex is for by its arguments, as some libraries use it. `lived` says which
-    /// threads there were.
-    pub(crate) fn says(&self, futex: &Futex, lived: impl Fn(ThreadId) -> bool) -> Option<WaitKind> {
+    /// Returns the kind of a wait that the futex's arguments show, as glibc and Rust use them.
+    /// `lived` returns whether a thread was seen.
+    pub(crate) fn kind_by_arguments(
+        &self,
+        futex: &Futex,
+        lived: impl Fn(ThreadId) -> bool,
+    ) -> Option<WaitKind> {
         if futex.value == LOCKED_WITH_WAITERS {
-            // A counter is 2 now and then.
+            // A counter also is 2 at times: other waits at the same address show that it is no
+            // lock.
             let is_lock = !self.no_locks.contains(&(futex.process, futex.address));
             return is_lock.then_some(WaitKind::new(Reason::Lock, Detail::Mutex));
         }
@@ -141,7 +148,8 @@ impl FutexPlaces {
         is_joined.then_some(WaitKind::new(Reason::Child, Detail::Thread))
     }
 
-    /// Whether a futex is of the lock that all threads of a language's runtime share.
+    /// Returns whether a futex belongs to the lock that all threads of a language's runtime
+    /// share.
     pub(crate) fn is_gil(&self, futex: &Futex) -> bool {
         let variable = futex.data.and_then(|data| self.variables.get(&data));
         let symbol = variable.and_then(|variable| variable.symbol.as_deref());
@@ -150,7 +158,7 @@ impl FutexPlaces {
     }
 
     /// Returns the variable that a futex is in, if it is in one, for a wait with this reason. The
-    /// offset is that of the lock or the condition variable, which the futex is a part of.
+    /// offset is the offset of the lock or condition variable that contains the futex.
     pub(crate) fn variable(&self, futex: &Futex, reason: Reason) -> Option<profile::Futex<&str>> {
         let variable = self.variables.get(&futex.data?)?;
         let farthest = match reason {
@@ -165,7 +173,7 @@ impl FutexPlaces {
         })
     }
 
-    /// Returns the variable that a futex is in, if it is in one, as a whole.
+    /// Returns the variable that a futex is in, if it is in one, with offset 0.
     pub(crate) fn whole_variable(&self, futex: &Futex) -> Option<profile::Futex<&str>> {
         let variable = self.variables.get(&futex.data?)?;
         Some(profile::Futex::Variable {
@@ -198,21 +206,21 @@ mod tests {
     #[test]
     fn arguments_tell_mutexes_and_joined_threads() {
         let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
-        let mut see = |address, value| places.see(&event(address, value), &mut symbolizer);
+        let mut add = |address, value| places.add(&event(address, value), &mut symbolizer);
         let [mutex, counter, _, joined, other] = [
-            see(0x1000, 2),
-            see(0x2000, 2),
-            see(0x2000, 0),
-            see(0x3000, 77),
-            see(0x4000, 78),
+            add(0x1000, 2),
+            add(0x2000, 2),
+            add(0x2000, 0),
+            add(0x3000, 77),
+            add(0x4000, 78),
         ];
         let lived = |thread: ThreadId| (thread.pid, thread.tid) == (PROCESS.pid, 77);
-        let says = |futex: &Futex| places.says(futex, lived);
+        let kind_of = |futex: &Futex| places.kind_by_arguments(futex, lived);
         let kind = |reason, detail| Some(WaitKind::new(reason, detail));
-        assert_eq!(says(&mutex), kind(Reason::Lock, Detail::Mutex));
-        assert_eq!(says(&counter), None);
-        assert_eq!(says(&joined), kind(Reason::Child, Detail::Thread));
-        assert_eq!(says(&other), None);
+        assert_eq!(kind_of(&mutex), kind(Reason::Lock, Detail::Mutex));
+        assert_eq!(kind_of(&counter), None);
+        assert_eq!(kind_of(&joined), kind(Reason::Child, Detail::Thread));
+        assert_eq!(kind_of(&other), None);
         assert_eq!(
             (mutex.holder(false), places.variable(&mutex, Reason::Lock)),
             (None, None)

@@ -1,4 +1,4 @@
-//! On which ports connections are waited for: who has such a port was asked.
+//! Ports on which processes listen: they tell which side of a connection a socket is on.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -7,36 +7,40 @@ use std::time::{Duration, Instant};
 
 use bpf::types::{ObjectEvent, SocketSide};
 
-/// TCP_LISTEN of `include/net/tcp_states.h`, as /proc/net/tcp has it.
+/// TCP_LISTEN of `include/net/tcp_states.h`, as text of /proc/net/tcp.
 const LISTENS: &str = "0A";
-/// What is read of a list, in bytes. Sockets that listen come first.
+/// Maximum bytes that are read of a list. Listening sockets come first.
 const MOST_READ: u64 = 1 << 20;
-/// A port that was not found is looked for again after so long.
+/// Interval after which the ports are read again if a port was not found.
 const FRESH: Duration = Duration::from_secs(1);
-/// Processes of which ports are kept.
+/// Maximum processes whose ports are kept.
 const MOST_KEPT: usize = 1024;
 
-/// The ports on which there are listening sockets, where a process is.
+/// Ports of listening sockets, by process, with the time of reading.
 #[derive(Default)]
 pub(super) struct Listeners(HashMap<u32, (Instant, HashSet<u16>)>);
 
 impl Listeners {
-    /// The side that a socket is on: the program knows if one of the two ports was given by
-    /// the kernel, else the one on which somebody listens tells.
+    /// Returns the side of a connection that a socket is on. The program knows it if the kernel
+    /// chose one of the two ports. Otherwise the side is the one whose port has a listening
+    /// socket.
     pub(super) fn side(&mut self, event: &ObjectEvent) -> SocketSide {
         let side = SocketSide(event.side.into());
         let (local, remote) = (event.local_port, event.remote_port);
         if side != SocketSide::SIDE_UNKNOWN || local == 0 || remote == 0 {
             return side;
         }
-        match (self.has(event.pid, local), self.has(event.pid, remote)) {
+        match (
+            self.is_listening(event.pid, local),
+            self.is_listening(event.pid, remote),
+        ) {
             (true, false) => SocketSide::SIDE_ANSWERS,
             (false, true) => SocketSide::SIDE_ASKS,
             _ => SocketSide::SIDE_UNKNOWN,
         }
     }
 
-    fn has(&mut self, pid: u32, port: u16) -> bool {
+    fn is_listening(&mut self, pid: u32, port: u16) -> bool {
         let is_known = match self.0.get(&pid) {
             Some((read, ports)) => ports.contains(&port) || read.elapsed() < FRESH,
             None => false,
@@ -51,20 +55,21 @@ impl Listeners {
     }
 }
 
-/// The ports of listening sockets in the network namespace of a process.
+/// Returns the ports of listening sockets in the network namespace of a process.
 fn ports(pid: u32) -> HashSet<u16> {
     let folder = process::living_folder(pid);
     let lists = ["tcp", "tcp6"].map(|name| format!("{folder}/net/{name}"));
     let lists = lists.iter().filter_map(|path| File::open(path).ok());
-    lists.flat_map(listed).collect()
+    lists.flat_map(listening_ports).collect()
 }
 
-/// Those at the beginning of such a list.
-fn listed(list: impl Read) -> Vec<u16> {
+/// Parses the ports of the listening sockets at the beginning of a list.
+fn listening_ports(list: impl Read) -> Vec<u16> {
     let lines = BufReader::new(list.take(MOST_READ)).lines();
     let ports = lines.skip(1).map_while(|line| {
         let line = line.ok()?;
-        // proc_net_tcp.txt: the number, the local address, the remote one, the state.
+        // Fields of proc_net_tcp.txt: the number, the local address, the remote address, the
+        // state.
         let mut fields = line.split_whitespace().skip(1);
         let (address, state) = (fields.next()?, fields.nth(1)?);
         let (_, port) = address.rsplit_once(':')?;
@@ -83,7 +88,7 @@ mod tests {
             0: 0100007F:0050 00000000:0000 0A 0:0\n\
             1: 0100007F:FFFF 0100007F:0050 01 0:0\n\
             2: 0100007F:0051 00000000:0000 0A 0:0\n";
-        assert_eq!(listed(text.as_bytes()), [0x50]);
-        assert!(listed("x\nhostile 0A".as_bytes()).is_empty());
+        assert_eq!(listening_ports(text.as_bytes()), [0x50]);
+        assert!(listening_ports("x\nhostile 0A".as_bytes()).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What blocked threads waited on: the files, sockets, futexes and children that a
+//! Resources that blocked threads waited on: the files, sockets, futexes and children that a
 //! program sends, each once.
 
 mod files;
@@ -16,37 +16,37 @@ use listeners::Listeners;
 
 pub(crate) use futexes::{Futex, FutexPlaces};
 
-/// Objects kept at most.
+/// Maximum number of resources kept.
 const MOST_KEPT: usize = 1 << 16;
-/// The ID of all others; programs use it for none ([`bpf::types::STACK_MISSED`]).
+/// ID of all other resources; programs use this number for none ([`bpf::types::STACK_MISSED`]).
 const OTHER: u64 = 1;
 
-/// Every object seen so far, by ID.
+/// Resources that programs have sent so far, by ID.
 pub struct Objects {
     known: Interner<Object, ()>,
     places: FutexPlaces,
     listeners: Listeners,
-    /// Objects of each process.
+    /// Number of resources of each process.
     shares: Shares,
 }
 
-/// What a program says that a thread waited on.
+/// Resource on which a thread waited, as a program reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Object {
-    /// What the thread's system call is about.
-    OfCall(Resource<Box<str>>),
+    /// The resource that the thread's system call concerns.
+    FromCall(Resource<Box<str>>),
     /// The file of a page that the thread touched.
     Mapped(Resource<Box<str>>),
     /// A child, by its name.
     Child(Text),
     /// A futex.
     Futex(Futex),
-    /// One that found no room.
+    /// A resource that found no capacity.
     Other,
 }
 
 impl Objects {
-    /// Returns no objects. `per_thread`: threads are told apart.
+    /// Returns an empty collection. `per_thread`: the profile distinguishes threads.
     #[must_use]
     pub fn new(per_thread: bool) -> Objects {
         let mut known = Interner::new();
@@ -59,7 +59,7 @@ impl Objects {
         }
     }
 
-    /// Keeps an object that a program sent, with what can be found out about it only now.
+    /// Keeps a resource that a program sent, with the facts that can be found only now.
     pub fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) {
         if self.known.first(event.id).is_some() {
             return;
@@ -71,21 +71,21 @@ impl Objects {
         }
         self.shares.take(event.pid, 1);
         let object = match ObjectKind(event.object) {
-            ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.see(event, symbolizer)),
-            ObjectKind::OBJECT_FILE => Object::OfCall(files::file(event)),
+            ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.add(event, symbolizer)),
+            ObjectKind::OBJECT_FILE => Object::FromCall(files::file(event)),
             ObjectKind::OBJECT_MAPPED => Object::Mapped(files::file(event)),
             ObjectKind::OBJECT_SOCKET => {
                 let side = self.listeners.side(event);
-                Object::OfCall(Resource::Socket(sockets::socket(event, side)))
+                Object::FromCall(Resource::Socket(sockets::socket(event, side)))
             }
-            ObjectKind::OBJECT_PIDFD => Object::OfCall(Resource::Process(pidfd(event))),
-            ObjectKind::OBJECT_ANONYMOUS => Object::OfCall(files::anonymous(event)),
+            ObjectKind::OBJECT_PIDFD => Object::FromCall(Resource::Process(pidfd(event))),
+            ObjectKind::OBJECT_ANONYMOUS => Object::FromCall(files::anonymous(event)),
             _ => Object::Child(profile::text::comm(&event.name)),
         };
         self.known.insert(event.id, object, ());
     }
 
-    /// Returns the first ID of the same object, once that has come.
+    /// Returns the first ID of the same resource, if that has arrived.
     #[must_use]
     pub fn first(&self, id: u64) -> Option<u64> {
         match self.known.first(id) {
@@ -95,49 +95,49 @@ impl Objects {
         }
     }
 
-    /// Returns how many objects found no room.
+    /// Returns how many resources found no capacity.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.shares.refused()
     }
 
-    /// Forgets the shares of processes that have ended.
+    /// Removes the shares of processes that have ended.
     pub fn forget_ended(&mut self, living: &Living) {
         self.shares.forget_ended(living);
     }
 
-    /// Returns what an ID stands for.
+    /// Returns the resource of an ID.
     pub(crate) fn get(&self, id: u64) -> Option<&Object> {
         self.known.get(id)
     }
 
-    /// Names the variables that futexes are in.
+    /// Finds the names of the variables that futexes are in.
     pub fn resolve(&mut self, symbolizer: &mut Symbolizer) {
         self.places.resolve(symbolizer);
     }
 
-    /// Returns where futexes are.
+    /// Returns the locations of futexes.
     pub(crate) fn places(&self) -> &FutexPlaces {
         &self.places
     }
 }
 
-/// Tells programs whether objects are wanted, and how waits for them ended.
+/// Sets the constants by which programs send resources, and how waits ended, or not.
 ///
 /// # Errors
-/// The object has no such constants.
-pub fn configure(object: &mut OpenObject, are_wanted: bool, kernel: &Kernel) -> Result<()> {
+/// Fails if the object has no such constants.
+pub fn configure(object: &mut OpenObject, is_enabled: bool, kernel: &Kernel) -> Result<()> {
     let (first, last) = sockets::given_ports();
-    object.set(bpf::constants::WANT_WAIT_ENDS, are_wanted)?;
+    object.set(bpf::constants::WANT_WAIT_ENDS, is_enabled)?;
     let distance = kernel.preempt_count_from_runqueue;
     object.set(bpf::constants::PREEMPT_COUNT_FROM_RUNQUEUE, distance)?;
-    object.set(bpf::constants::WANT_OBJECTS, are_wanted)?;
+    object.set(bpf::constants::WANT_OBJECTS, is_enabled)?;
     object.set(bpf::constants::FIRST_GIVEN_PORT, first)?;
     object.set(bpf::constants::LAST_GIVEN_PORT, last)
 }
 
-/// Returns the process of a pidfd. The kernel told the name during the wait, so no process that
-/// uses the ID again lends its own.
+/// Returns the process of a pidfd. The kernel read the name during the wait, so a later process
+/// with the same ID does not give its name.
 fn pidfd(event: &ObjectEvent) -> Peer<Box<str>> {
     Peer {
         pid: (event.tid != 0).then_some(event.tid),
@@ -157,13 +157,13 @@ fn boxed(name: &str) -> Box<str> {
     name.into()
 }
 
-/// The name of a thread or a process, of which `path` is the file `comm`.
+/// Returns the name of a thread or process from its file `comm`.
 fn comm(path: &str) -> Option<Text> {
     let name = std::fs::read(path).ok()?;
     Some(profile::text::comm(name.trim_ascii_end()))
 }
 
-/// The process whose file descriptors and addresses an event has.
+/// Returns the process that has an event's file descriptors and addresses.
 fn owner(event: &ObjectEvent) -> Process {
     Process {
         pid: event.pid,
@@ -171,7 +171,7 @@ fn owner(event: &ObjectEvent) -> Process {
     }
 }
 
-/// What an event has for a name: bytes that the target chose.
+/// Returns an event's name: bytes that the target chose.
 fn name(event: &ObjectEvent) -> &[u8] {
     &event.name[..event.name.len().min(event.name_length as usize)]
 }

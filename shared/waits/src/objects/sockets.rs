@@ -7,30 +7,31 @@ use profile::{Protocol, Side, Socket, Transport};
 
 use super::{name as last_name, process};
 
-/// `include/linux/socket.h`, and types of `include/linux/net.h`.
+/// Address families of `include/linux/socket.h`, and types of `include/linux/net.h`.
 const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 const AF_NETLINK: u16 = 16;
 const SOCK_STREAM: u16 = 1;
 const SOCK_DGRAM: u16 = 2;
-/// `include/uapi/linux/in.h`
+/// Protocols of `include/uapi/linux/in.h`.
 const IPPROTO_TCP: u16 = 6;
 const IPPROTO_UDP: u16 = 17;
 
-/// The ports that the kernel gives to whoever asks for none.
+/// Returns the first and the last of the ports that the kernel assigns to sockets that ask for
+/// none.
 pub(super) fn given_ports() -> (u32, u32) {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let range = range.unwrap_or_default();
     let mut ports = range.split_whitespace().map(str::parse);
     match (ports.next(), ports.next()) {
         (Some(Ok(first)), Some(Ok(last))) => (first, last),
-        // ipv4_default_init of net/ipv4/af_inet.c.
+        // Defaults of inet_init_net() in net/ipv4/af_inet.c.
         _ => (32768, 60999),
     }
 }
 
-/// Returns the socket of an event; `side` is the side of the connection that it is on.
+/// Returns the socket of an event; `side` is its side of the connection.
 pub(super) fn socket(event: &ObjectEvent, side: SocketSide) -> Socket<Box<str>> {
     let side = match side {
         SocketSide::SIDE_LISTENS => Side::Listens,
@@ -56,7 +57,7 @@ fn v6(bytes: &[u8; 16]) -> IpAddr {
     Ipv6Addr::from(*bytes).to_canonical()
 }
 
-/// Returns a socket of IPv4 or IPv6. The program leaves out a port that the kernel chose.
+/// Returns an IPv4 or IPv6 socket. The program sends 0 for a port that the kernel chose.
 fn internet(
     event: &ObjectEvent,
     address: impl Fn(&[u8; 16]) -> IpAddr,
@@ -76,7 +77,7 @@ fn internet(
 
 fn unix(event: &ObjectEvent, side: Side) -> Socket<Box<str>> {
     let path = match last_name(event) {
-        // What is in no file system begins with a NUL: unix(7).
+        // The name of an abstract socket begins with a NUL: unix(7).
         [0, name @ ..] => format!("@{}", String::from_utf8_lossy(name)),
         path => {
             let path = path.split(|&byte| byte == 0).next().unwrap_or_default();

@@ -1,6 +1,8 @@
-//! Whether a blocked thread had work: by what it waited for, on which side of a connection
-//! that was, and how the wait ended. What a single wait does not tell, the others of the
-//! same thread at the same place may; no names are asked.
+//! Decisions whether a blocked thread had work. A decision depends on the wait's kind, the side
+//! of the connection, and how the wait ended.
+//!
+//! A single wait may not show it. Then the other waits of the same thread at the same place
+//! decide. No names are used.
 
 use std::collections::HashMap;
 
@@ -10,43 +12,43 @@ use profile::{
     WaitKind,
 };
 
-/// Of what is known of the waits at a place so many in a hundred must agree.
+/// Share of the known waits at a place that must agree, in percent.
 const AGREEING: u64 = 95;
 
-/// Who waits: a thread, or all of one name where threads are not told apart.
+/// Waiter: a thread, or all threads of one name where threads are not distinguished.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Who {
+pub(super) struct Waiter {
     pub(super) thread: Option<ThreadId>,
     pub(super) comm: Name,
 }
 
-/// A place where it waits.
+/// Place at which a waiter waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Site {
     pub(super) kind: WaitKind,
     pub(super) user: StackId,
 }
 
-/// How many waits at a place were of which kind, each up to four billions: there may be a
-/// million places.
+/// Number of waits at a place, by how they ended. Each counter saturates at 2³² - 1, as there may
+/// be a million places.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
     waiting: u32,
     idle: u32,
-    /// Ended by somebody who had not been set to work.
+    /// Waits that ended by a waker that had not been given work.
     new_work: u32,
-    /// Ended by the time.
+    /// Waits that ended by a timeout.
     timed: u32,
 }
 
-/// What is known of all waits.
+/// Waits of all threads, by waiter and place.
 #[derive(Default)]
 pub(super) struct Evidence {
-    of: HashMap<Who, RowMap<Site, Waits>>,
+    by_waiter: HashMap<Waiter, RowMap<Site, Waits>>,
 }
 
-/// What a wait tells by itself.
-pub(super) fn told(kind: WaitKind, side: Side, end: WaitEnd) -> Option<Idleness> {
+/// Returns whether the thread had work, if the wait shows it by itself.
+pub(super) fn idleness_of_wait(kind: WaitKind, side: Side, end: WaitEnd) -> Option<Idleness> {
     match (kind.reason, kind.detail) {
         (
             Reason::Lock
@@ -66,7 +68,7 @@ pub(super) fn told(kind: WaitKind, side: Side, end: WaitEnd) -> Option<Idleness>
         ) => {
             return Some(Idleness::Waiting);
         }
-        // It may be a lock that nobody ever releases.
+        // The wait may be for a lock that no thread ever releases.
         (Reason::Unknown, _) if end == WaitEnd::WAIT_END_NONE => return None,
         _ if end == WaitEnd::WAIT_END_NONE => return Some(Idleness::Dormant),
         (Reason::Kernel, Detail::KernelThread | Detail::RingWorker | Detail::VhostWorker) => {
@@ -85,17 +87,17 @@ pub(super) fn told(kind: WaitKind, side: Side, end: WaitEnd) -> Option<Idleness>
 }
 
 impl Evidence {
-    /// Takes in so many waits that ended alike.
+    /// Adds `events` waits that ended alike.
     pub(super) fn add(
         &mut self,
-        who: Who,
+        waiter: Waiter,
         site: Site,
-        told: Option<Idleness>,
+        idleness: Option<Idleness>,
         end: WaitEnd,
         events: u64,
     ) {
-        let waits = self.of.entry(who).or_default().entry(site);
-        let sum = match (told, end) {
+        let waits = self.by_waiter.entry(waiter).or_default().entry(site);
+        let sum = match (idleness, end) {
             (Some(Idleness::Waiting), _) => &mut waits.waiting,
             (Some(Idleness::Idle), _) => &mut waits.idle,
             (None, WaitEnd::WAIT_END_NEW_WORK) => &mut waits.new_work,
@@ -107,33 +109,33 @@ impl Evidence {
         *sum = sum.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
     }
 
-    /// Decides of the blocked samples of which nothing was told.
+    /// Decides for the blocked samples whose own wait shows nothing.
     pub(super) fn judge(&self, profile: &mut Profile) {
-        let habits: HashMap<Who, Habits> = (self.of.iter())
-            .map(|(who, places)| (*who, Habits::of(places.values())))
+        let habits: HashMap<Waiter, Habits> = (self.by_waiter.iter())
+            .map(|(waiter, places)| (*waiter, Habits::new(places.values())))
             .collect();
         if habits.is_empty() {
             return;
         }
         profile.replace_samples(|profile, sample| {
-            let judged = self.judged(profile, &habits, *sample);
+            let judged = self.judge_sample(profile, &habits, *sample);
             Some(judged.unwrap_or(*sample))
         });
     }
 
-    /// The sample with what the other waits of its thread tell; `None` if nothing is to be
-    /// told, or they tell nothing.
-    fn judged(
+    /// Returns the sample with the decision of its thread's other waits; `None` if the sample
+    /// needs none, or the waits show nothing.
+    fn judge_sample(
         &self,
         profile: &mut Profile,
-        habits: &HashMap<Who, Habits>,
+        habits: &HashMap<Waiter, Habits>,
         sample: Sample,
     ) -> Option<Sample> {
         let wait = *profile.wait(&sample)?;
         if wait.idleness != Idleness::Unknown {
             return None;
         }
-        let who = Who {
+        let waiter = Waiter {
             thread: sample.thread,
             comm: sample.comm,
         };
@@ -141,8 +143,8 @@ impl Evidence {
             kind: wait.kind,
             user: sample.stack.user,
         };
-        let waits = self.of.get(&who)?.get(&site)?;
-        let idleness = habits.get(&who)?.judge(site.kind.reason, waits)?;
+        let waits = self.by_waiter.get(&waiter)?.get(&site)?;
+        let idleness = habits.get(&waiter)?.judge(site.kind.reason, waits)?;
         Some(Sample {
             wait: Some(profile.waits.id(Wait { idleness, ..wait })),
             ..sample
@@ -150,7 +152,7 @@ impl Evidence {
     }
 }
 
-/// Whether a wait for this may end because its time is over.
+/// Returns whether a wait with this reason may end by a timeout.
 fn can_time_out(reason: Reason) -> bool {
     matches!(
         reason,
@@ -163,24 +165,24 @@ fn can_time_out(reason: Reason) -> bool {
     )
 }
 
-/// What all waits of a thread tell of it, at however many places.
+/// Sums over all waits of a thread, for any number of places.
 ///
-/// A thread waits for new work at one place, its home. Where what comes there says so by
-/// itself that is known. Else it is the only place at which it was given new work: at a
-/// second one it may be in the middle of what it was given at the first. (A few waits
-/// elsewhere, such as those whose stacks were missed, are no place.) Who was given none, and
-/// waits for the time, works by the clock, and has nothing to do between.
+/// A thread waits for new work at one place, its home. A place whose waits show by themselves
+/// that they are idle is the home. Otherwise the home is the only place at which the thread was
+/// given new work. At a second place, the thread may be in the middle of work from the first. A
+/// few waits elsewhere, such as waits whose stacks were missed, do not make a place. A thread
+/// that was given no work and waits for timeouts works by the clock: it has no work in between.
 struct Habits {
-    /// Whether its home says so by itself.
+    /// True if some waits show by themselves that they are idle.
     has_home: bool,
-    /// Waits after which it may have begun something new.
+    /// Waits after which the thread may have begun new work.
     begins: u64,
-    /// Places at which it was given new work.
+    /// Places at which the thread was given new work.
     given: usize,
 }
 
 impl Habits {
-    fn of<'a>(places: impl Iterator<Item = &'a Waits> + Clone) -> Habits {
+    fn new<'a>(places: impl Iterator<Item = &'a Waits> + Clone) -> Habits {
         let begins = (places.clone()).map(|waits| sum(&[waits.new_work, waits.timed]));
         let mut habits = Habits {
             has_home: places.clone().any(|waits| waits.idle > 0),
@@ -204,17 +206,21 @@ impl Habits {
         }
     }
 
-    /// What the waits at a place were whose own end does not tell.
+    /// Decides for the waits at a place whose own end shows nothing.
     fn judge(&self, reason: Reason, waits: &Waits) -> Option<Idleness> {
         let known = sum(&[waits.waiting, waits.idle, waits.new_work]);
         let agree = |kinds: &[u32]| sum(kinds) * 100 >= known * AGREEING;
-        // Who lets go of a lock owes nothing either, and a futex may be one.
+        // A thread that releases a lock wakes the waiter without being given work, and a futex
+        // may be a lock.
         let can_be_lock = reason == Reason::Unknown;
         let new_work = if can_be_lock { 0 } else { waits.new_work };
-        match self.is_home(waits) {
-            true if agree(&[waits.idle, new_work]) => Some(Idleness::Idle),
-            false if waits.waiting > 0 && agree(&[waits.waiting]) => Some(Idleness::Waiting),
-            _ => None,
+        let is_home = self.is_home(waits);
+        if is_home && agree(&[waits.idle, new_work]) {
+            Some(Idleness::Idle)
+        } else if !is_home && waits.waiting > 0 && agree(&[waits.waiting]) {
+            Some(Idleness::Waiting)
+        } else {
+            None
         }
     }
 }
@@ -239,9 +245,9 @@ mod tests {
         }
     }
 
-    /// What is judged of the first of the places of a thread.
-    fn of_first(reason: Reason, all: &[Waits]) -> Option<Idleness> {
-        Habits::of(all.iter()).judge(reason, &all[0])
+    /// Returns the decision for the first of a thread's places.
+    fn judge_first(reason: Reason, all: &[Waits]) -> Option<Idleness> {
+        Habits::new(all.iter()).judge(reason, &all[0])
     }
 
     #[test]
@@ -252,13 +258,13 @@ mod tests {
             // The only place where work comes, also where a wait timed out.
             (&[work][..], Some(Idle)),
             (&[work, waits(5, 0, 0, 0)], Some(Idle)),
-            // Which of the two it is nobody knows.
+            // Either of the two may be the home.
             (&[work, work], None),
-            // Too few for a place.
+            // Too few waits for a place.
             (&[waits(0, 0, 99, 0), waits(0, 0, 1, 0)], Some(Idle)),
             (&[waits(0, 0, 1, 0), waits(0, 0, 99, 0)], None),
             (&[waits(0, 0, 999, 0), waits(0, 0, 11, 0)], Some(Idle)),
-            // It is another one.
+            // The home is another place.
             (&[work, waits(0, 5, 0, 0)], None),
             (&[waits(0, 9, 1, 3), waits(0, 0, 3, 0)], Some(Idle)),
             // Answers come there, too.
@@ -267,38 +273,38 @@ mod tests {
             (&[waits(99, 0, 1, 0)], None),
             (&[waits(9, 0, 0, 1)], Some(Waiting)),
             (&[waits(0, 0, 1, 99)], Some(Idle)),
-            // By the clock, unless somebody gives work elsewhere.
+            // The thread works by the clock, unless another thread gives it work elsewhere.
             (&[waits(0, 0, 0, 9)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(3, 0, 0, 0)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(0, 0, 1, 0)], None),
             (&[waits(0, 0, 0, 99), waits(0, 0, 1, 0)], Some(Idle)),
             (&[waits(0, 0, 0, 9), waits(0, 1, 0, 0)], None),
-            // It is not known how any of these ended.
+            // No wait shows how it ended.
             (&[waits(0, 0, 0, 0)], None),
             (&[waits(0, 0, 0, 0), waits(0, 0, 0, 9)], None),
         ] {
-            assert_eq!(of_first(Reason::Condition, all), expected, "{all:?}");
+            assert_eq!(judge_first(Reason::Condition, all), expected, "{all:?}");
         }
     }
 
     #[test]
     fn what_may_be_a_lock_is_no_place_for_new_work() {
         let work = waits(0, 0, 9, 1);
-        assert_eq!(of_first(Reason::Unknown, &[work]), None);
-        // But perhaps one after all.
-        assert_eq!(of_first(Reason::Unknown, &[work, work]), None);
+        assert_eq!(judge_first(Reason::Unknown, &[work]), None);
+        // Two such places are no home either: each may be one for new work.
+        assert_eq!(judge_first(Reason::Unknown, &[work, work]), None);
         let by_the_clock = waits(0, 0, 0, 9);
         let idle = Some(Idleness::Idle);
-        assert_eq!(of_first(Reason::Unknown, &[by_the_clock]), idle);
+        assert_eq!(judge_first(Reason::Unknown, &[by_the_clock]), idle);
     }
 
-    /// A look at all of a thread's places for each of them would never end.
+    /// Deciding for each place by a pass over all places of the thread would take quadratic time.
     #[test]
     fn a_thread_may_wait_at_very_many_places() {
         const PLACES: usize = 1 << 16;
         let mut profile = Profile::new(Unit::Nanoseconds);
         let comm = profile.names.text("wanders");
-        let who = Who { thread: None, comm };
+        let waiter = Waiter { thread: None, comm };
         let mut evidence = Evidence::default();
         for at in 0..PLACES {
             let detail = Detail::Named(profile.names.text(&format!("{at}")));
@@ -307,7 +313,7 @@ mod tests {
                 kind,
                 user: StackId::default(),
             };
-            evidence.add(who, site, None, WaitEnd::WAIT_END_INTERRUPT, 1);
+            evidence.add(waiter, site, None, WaitEnd::WAIT_END_INTERRUPT, 1);
             let sample = Sample {
                 wait: Some(profile.waits.id(Wait::new(kind))),
                 ..Sample::new(comm, None, Stack::default())

@@ -1,29 +1,29 @@
-//! What kernel functions wait for: the one table.
+//! Table of the kernel functions that threads wait in, and their reasons.
 //!
-//! Names are those of Linux 5.10 to 7.2, each where the function was called so; a function
-//! that compilers put into its caller has that beside it. What sleeps for many purposes is a
-//! primitive, and yields to any other row that is nearer to the root.
+//! The table has the names of Linux 5.10 to 7.2. If compilers inline a function, its row also
+//! names the caller. A function that sleeps for many purposes is a primitive: any other row
+//! nearer to the root overrides it.
 
 use profile::Detail;
 use profile::Reason::{self, *};
 
 use crate::arch::{SYSTEM_CALL_ENTRY, compat_system_call, system_call};
 
-/// What a row says of a stack in which one of its functions is.
+/// Meaning of a function for the stack that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
-    /// This, whatever else there is.
+pub(super) enum Meaning {
+    /// The wait has this reason, whatever the other functions are.
     For(Reason, Detail),
-    /// This, if nothing else is said.
+    /// The wait has this reason if no other row matches.
     Primitive(Reason, Detail),
-    /// This, if it is what called the scheduler, or a completion that did.
+    /// The wait has this reason if the function called the scheduler, or a completion that did.
     IfItSleeps(Reason, Detail),
 }
 
-use Says::{For, IfItSleeps, Primitive};
+use Meaning::{For, IfItSleeps, Primitive};
 
-/// Functions, and what they say.
-type Row = (&'static [&'static str], Says);
+/// Functions with one meaning.
+type Row = (&'static [&'static str], Meaning);
 
 const ROWS: &[Row] = &[
     // Stopped: signal.c, ptrace.c, freezer.c.
@@ -31,7 +31,7 @@ const ROWS: &[Row] = &[
         &["do_signal_stop", "do_jobctl_trap"],
         For(Stopped, Detail::BySignal),
     ),
-    // With do_freezer_trap() in it. Of do_signal_stop() the thread's state tells.
+    // With do_freezer_trap() inlined. The thread's state shows a do_signal_stop().
     (&["get_signal"], IfItSleeps(Stopped, Detail::Frozen)),
     (&["ptrace_stop"], For(Stopped, Detail::ByDebugger)),
     (
@@ -141,7 +141,7 @@ const ROWS: &[Row] = &[
         &["d_alloc_parallel"],
         For(KernelLock, Detail::DirectoryEntry),
     ),
-    // futex.c; which kind of wait user frames tell.
+    // futex.c; user frames show the kind of any other wait.
     (
         &[
             "futex_lock_pi",
@@ -166,8 +166,9 @@ const ROWS: &[Row] = &[
         &["do_nanosleep", "hrtimer_nanosleep", "alarm_timer_nsleep"],
         For(Sleep, Detail::ForTime),
     ),
-    // A signal interrupts a sleep, and restart_syscall() resumes it by a jump to do_nanosleep(),
-    // which counts as the scheduler's. Only the entry code is left on the stack.
+    // A signal interrupts a sleep, and restart_syscall() resumes it by a jump to do_nanosleep().
+    // The stack leaves out do_nanosleep() as a function of the scheduler, so only the entry code
+    // is left.
     (
         &[
             "hrtimer_nanosleep_restart",
@@ -197,7 +198,7 @@ const ROWS: &[Row] = &[
         &["io_cqring_wait", "io_cqring_schedule"],
         For(Events, Detail::IoUring),
     ),
-    // With io_cqring_wait() in it, until 6.1. What it submits may sleep, too.
+    // With io_cqring_wait() inlined, until 6.1. Requests that it submits may sleep, too.
     (
         &["__do_sys_io_uring_enter", "__se_sys_io_uring_enter"],
         IfItSleeps(Events, Detail::IoUring),
@@ -206,7 +207,7 @@ const ROWS: &[Row] = &[
         &["read_events", "do_io_getevents"],
         For(Events, Detail::Aio),
     ),
-    // net/: what a local socket or netlink is nearer to the root.
+    // net/: functions nearer to the root show whether the socket is local or netlink.
     (
         &["sk_wait_data", "__skb_wait_for_more_packets"],
         Primitive(Network, Detail::Receive),
@@ -350,12 +351,12 @@ const ROWS: &[Row] = &[
         &["de_thread", "coredump_wait"],
         For(Child, Detail::OtherThreads),
     ),
-    // With coredump_wait() in it.
+    // With coredump_wait() inlined.
     (
         &["do_coredump", "vfs_coredump"],
         IfItSleeps(Child, Detail::OtherThreads),
     ),
-    // With coredump_task_exit() in it; before 5.16 in exit_mm().
+    // With coredump_task_exit() inlined; before 5.16 in exit_mm().
     (
         &["coredump_task_exit", "do_exit", "exit_mm"],
         IfItSleeps(Stopped, Detail::CoreDump),
@@ -498,7 +499,7 @@ const ROWS: &[Row] = &[
         &[system_call!("ioctl"), "__se_sys_ioctl"],
         Primitive(Device, Detail::Ioctl),
     ),
-    // Services of the kernel's own.
+    // Services of the kernel.
     (
         &[
             "__wait_rcu_gp",
@@ -545,7 +546,7 @@ const ROWS: &[Row] = &[
         &["msleep", "usleep_range", "usleep_range_state", "ssleep"],
         Primitive(Kernel, Detail::Pause),
     ),
-    // io-wq.c, sqpoll.c, vhost_task.c: workers of the kernel's in processes.
+    // io-wq.c, sqpoll.c, vhost_task.c: kernel workers in processes.
     (
         &["io_wq_worker", "io_wqe_worker", "io_sq_thread"],
         IfItSleeps(Kernel, Detail::RingWorker),
@@ -560,7 +561,7 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// Frames in which memory is freed for another's sake: vmscan.c, compaction.c.
+/// Frames of memory reclaim: vmscan.c, compaction.c.
 pub(super) const RECLAIM: &[&str] = &[
     "do_try_to_free_pages",
     "try_to_free_pages",
@@ -571,12 +572,12 @@ pub(super) const RECLAIM: &[&str] = &[
     "mem_cgroup_out_of_memory",
 ];
 
-/// Frames of a fault: memory.c, swap_state.c.
+/// Frames of a page fault: memory.c, swap_state.c.
 pub(super) const FAULT: &[&str] = &["handle_mm_fault", "__handle_mm_fault"];
-/// And of one that reads from swap.
+/// Frames of a page fault that reads from swap.
 pub(super) const SWAP: &[&str] = &["do_swap_page"];
 
-/// Frames of a futex, whose kind is not the kernel's to know.
+/// Frames of a futex: the kernel does not know its kind.
 pub(super) const FUTEX: &[&str] = &[
     "futex_wait_queue_me",
     "futex_wait_queue",
@@ -588,15 +589,15 @@ pub(super) const FUTEX: &[&str] = &[
     "do_futex",
 ];
 
-/// What a function says, if anything.
-pub(super) fn says(function: &str) -> Option<Says> {
+/// Returns the meaning of a function, if it is in the table.
+pub(super) fn meaning(function: &str) -> Option<Meaning> {
     let row = ROWS
         .iter()
         .find(|(functions, _)| functions.contains(&function));
-    row.map(|(_, says)| *says)
+    row.map(|(_, meaning)| *meaning)
 }
 
-/// Whether a function is the scheduler's, of which each stack that waits has some.
+/// Returns whether a function belongs to the scheduler: each stack that waits has such functions.
 pub(super) fn is_scheduler(function: &str) -> bool {
     let function = function.trim_start_matches('_');
     [

@@ -1,5 +1,5 @@
-//! Why a thread was blocked: worked out here and nowhere else, once for each stack, from
-//! the functions that it waited in.
+//! Reasons why threads were blocked, from the functions of their stacks. This module works them
+//! out once for each stack.
 
 mod idleness;
 mod kernel_functions;
@@ -17,45 +17,46 @@ use symbolize::Frame;
 
 use crate::objects::{Futex, Object, Objects};
 
-use idleness::{Evidence, Site, Who};
-use kernel_functions::{FAULT, FUTEX, RECLAIM, SWAP, Says, is_scheduler};
+use idleness::{Evidence, Site, Waiter};
+use kernel_functions::{FAULT, FUTEX, Meaning, RECLAIM, SWAP, is_scheduler};
 
-/// A wait for the lock by which all threads of a language's runtime take turns.
+/// Wait for the lock by which all threads of a language's runtime take turns.
 const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
-/// A wait in a futex of which user functions say nothing.
+/// Wait in a futex whose kind user functions do not show.
 const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);
 
-/// The reasons of the stacks of a profile. `Key` tells kernel stacks apart.
+/// Reasons of the stacks of a profile. `Key` identifies a kernel stack.
 pub struct Reasons<Key> {
     by_kernel_stack: HashMap<Key, Option<Seen>>,
-    /// The names of all threads.
+    /// Names of all threads.
     threads: HashMap<ThreadId, Text>,
     /// Evidence on whether threads had work.
     evidence: Evidence,
-    /// Intervals by the function where their thread slept, of functions without a row.
+    /// Number of intervals by the function in which the thread slept, for functions without a
+    /// row.
     unmatched: BTreeMap<String, u64>,
 }
 
-/// A place where a thread was blocked.
+/// Place where a thread was blocked.
 pub struct Place<'a, Key> {
-    /// The stack.
+    /// Stack of the thread.
     pub stack: Stack,
     /// Key of the kernel's part of the stack.
     pub kernel: Key,
-    /// ID of what the thread waited on.
+    /// ID of the resource.
     pub object: u64,
-    /// All that threads waited on.
+    /// All resources that threads waited on.
     pub objects: &'a Objects,
-    /// The thread.
+    /// ID of the thread.
     pub thread: ThreadId,
-    /// The thread's name.
+    /// Name of the thread.
     pub comm: Name,
-    /// How the wait ended.
+    /// End of the wait, as a program reports it.
     pub end: WaitEnd,
 }
 
 impl<Key: Copy + Eq + Hash> Reasons<Key> {
-    /// Returns the reasons of a profile with these threads.
+    /// Returns an empty collection for a profile with these threads.
     #[must_use]
     pub fn new(threads: impl Iterator<Item = (ThreadId, Text)>) -> Reasons<Key> {
         Reasons {
@@ -66,8 +67,9 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         }
     }
 
-    /// Returns the wait of a thread that was blocked at a place, in so many intervals; `None` where
-    /// no stack of the kernel was asked for. `sleep` tells what the kernel stack's leaf called.
+    /// Returns the wait of a thread that was blocked at a place in `events` intervals; `None`
+    /// where kernel stacks are not captured. `sleep` returns the function that the kernel stack's
+    /// leaf called.
     pub fn wait(
         &mut self,
         profile: &mut Profile,
@@ -81,11 +83,11 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         let kind = self.kind(profile, place, sleep, events);
         let object = place.objects.get(place.object);
         let side = match object {
-            Some(Object::OfCall(resource)) if is_of_call(kind.reason) => resource.side(),
+            Some(Object::FromCall(resource)) if is_for_call(kind.reason) => resource.side(),
             _ => Side::Unknown,
         };
-        let told = idleness::told(kind, side, place.end);
-        let who = Who {
+        let idleness = idleness::idleness_of_wait(kind, side, place.end);
+        let waiter = Waiter {
             thread: Some(place.thread),
             comm: place.comm,
         };
@@ -93,7 +95,7 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
             kind,
             user: place.stack.user,
         };
-        self.evidence.add(who, site, told, place.end, events);
+        self.evidence.add(waiter, site, idleness, place.end, events);
         let holder = place.futex().filter(|_| kind.reason == Reason::Lock);
         let holder = holder.and_then(|futex| futex.holder(kind == GIL));
         let holder = holder.map(|holder| holder.in_profile(&mut profile.names));
@@ -101,13 +103,13 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         Some(Wait {
             resource: resource.map(|resource| profile.resources.id(resource)),
             holder,
-            idleness: told.unwrap_or_default(),
+            idleness: idleness.unwrap_or_default(),
             ..Wait::new(kind)
         })
     }
 
-    /// Returns what a thread waited for: by its state, by the kernel's functions, and in a futex
-    /// by the user's.
+    /// Returns the kind of a wait: by the thread's state, by the kernel's functions, and in a
+    /// futex by user functions.
     fn kind(
         &mut self,
         profile: &Profile,
@@ -120,9 +122,9 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
             let sleep = sleep().map(|frame| frame.name);
             let mut functions: Vec<&str> = sleep.as_deref().into_iter().collect();
             functions.extend(names(profile, stack.kernel));
-            of_kernel(functions.into_iter())
+            from_kernel_functions(functions.into_iter())
         });
-        let by_state = of_state(place.end);
+        let by_state = kind_from_state(place.end);
         if seen.is_none() && by_state.is_none() {
             let sleeper = names(profile, stack.kernel).find(|name| !is_scheduler(name));
             let sleeper = sleeper.unwrap_or_default().to_owned();
@@ -130,17 +132,21 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         }
         let places = place.objects.places();
         let lived = |thread| self.threads.contains_key(&thread);
-        let by_arguments = || place.futex().and_then(|futex| places.says(futex, lived));
+        let by_arguments = || {
+            place
+                .futex()
+                .and_then(|futex| places.kind_by_arguments(futex, lived))
+        };
         let kind = by_state.unwrap_or_else(|| kind(seen, names(profile, stack.user), by_arguments));
-        // Stripped interpreters have no function that says so.
-        let may_be_gil = is_of_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
+        // Stripped interpreters have no function that shows it.
+        let may_be_gil = is_for_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
         match place.futex() {
             Some(futex) if may_be_gil && places.is_gil(futex) => GIL,
             _ => kind,
         }
     }
 
-    /// Returns what a thread waited on, if an object is that for a wait of this kind.
+    /// Returns the resource of a wait, if the object is a resource of waits of this kind.
     fn resource(
         &self,
         profile: &mut Profile,
@@ -149,12 +155,13 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         kind: WaitKind,
     ) -> Option<Resource> {
         let resource = match object {
-            Object::OfCall(resource) => {
-                // A call may be given another file besides the pipe that it waits for, and a
-                // descriptor may be another file's by now.
+            Object::FromCall(resource) => {
+                // A call may be given another file besides the pipe that it waits for, and the
+                // descriptor may have been given to another file since.
                 let is_pipe = matches!(resource, Resource::Pipe(_));
-                let is_it = is_of_call(kind.reason) && (is_pipe || !is_of_pipe(kind.detail));
-                is_it.then_some(resource)?
+                let is_resource =
+                    is_for_call(kind.reason) && (is_pipe || !is_pipe_detail(kind.detail));
+                is_resource.then_some(resource)?
             }
             Object::Mapped(resource) => (kind.reason == Reason::PageFault).then_some(resource)?,
             Object::Child(name) => {
@@ -171,13 +178,13 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         Some(resource.map(|name| profile.names.text(name)))
     }
 
-    /// Decides whether threads had work where single waits do not tell. Call it once all samples
-    /// are in the profile.
+    /// Decides whether threads had work where single waits do not show it. Call it once all
+    /// samples are in the profile.
     pub fn judge_idleness(&self, profile: &mut Profile) {
         self.evidence.judge(profile);
     }
 
-    /// Returns a line on the stacks whose reason is not known, if there are any.
+    /// Returns a line that lists the functions without a known reason, if there are any.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         const MOST: usize = 20;
@@ -205,10 +212,10 @@ impl<Key> Place<'_, Key> {
     }
 }
 
-/// Returns the wait of a thread that could run and did not, where that is not for want of a CPU.
-/// `end` is what a program says of the interval.
+/// Returns the wait of a runnable thread that a limit kept off the CPU; `None` if it waited for a
+/// CPU. `end` is the end of the interval, as a program reports it.
 #[must_use]
-pub fn of_delay(end: WaitEnd) -> Option<Wait> {
+pub fn delay_wait(end: WaitEnd) -> Option<Wait> {
     let (kind, idleness) = limit(end)?;
     Some(Wait {
         idleness,
@@ -226,7 +233,7 @@ fn limit(end: WaitEnd) -> Option<(WaitKind, Idleness)> {
         WaitEnd::WAIT_END_QUOTA => waiting(Detail::CpuQuota),
         WaitEnd::WAIT_END_DEADLINE_BUDGET => waiting(Detail::DeadlineBudget),
         WaitEnd::WAIT_END_REAL_TIME => waiting(Detail::RealTimeLimit),
-        // It has done what it had to, and says so: sched_yield(2).
+        // The thread has done its work of this period, and calls sched_yield(2).
         WaitEnd::WAIT_END_DEADLINE_PERIOD => {
             let kind = WaitKind::new(Reason::Sleep, Detail::UntilNextPeriod);
             Some((kind, Idleness::Idle))
@@ -235,8 +242,8 @@ fn limit(end: WaitEnd) -> Option<(WaitKind, Idleness)> {
     }
 }
 
-/// Returns the kind of wait that the state of a blocked thread tells, wherever it was.
-fn of_state(end: WaitEnd) -> Option<WaitKind> {
+/// Returns the kind of wait that the state of a blocked thread shows at any place.
+fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
     let stopped = |detail| Some(WaitKind::new(Reason::Stopped, detail));
     match end {
         WaitEnd::WAIT_END_STOPPED => stopped(Detail::BySignal),
@@ -245,9 +252,9 @@ fn of_state(end: WaitEnd) -> Option<WaitKind> {
     }
 }
 
-/// Whether a wait is for what the system call is about, and not for what came in its way: a
-/// lock of the kernel's, or memory.
-fn is_of_call(reason: Reason) -> bool {
+/// Returns whether a wait concerns the system call's own resource, and not an obstacle such as a
+/// kernel lock or memory.
+fn is_for_call(reason: Reason) -> bool {
     !matches!(
         reason,
         Reason::KernelLock
@@ -259,15 +266,15 @@ fn is_of_call(reason: Reason) -> bool {
     )
 }
 
-/// Whether what a wait was in particular is said by the functions of pipes alone.
-fn is_of_pipe(detail: Detail) -> bool {
+/// Returns whether only functions of pipes give this detail.
+fn is_pipe_detail(detail: Detail) -> bool {
     matches!(
         detail,
         Detail::PipeOpen | Detail::PipeRead | Detail::PipeSplice | Detail::PipeWrite
     )
 }
 
-/// Returns where a futex is: the variable that it is in, or the function that waited.
+/// Returns the place of a futex: the variable that it is in, or the function that waited.
 fn futex_resource<Key>(
     profile: &mut Profile,
     place: &Place<'_, Key>,
@@ -276,7 +283,7 @@ fn futex_resource<Key>(
 ) -> Option<Resource> {
     let places = place.objects.places();
     let found = match kind.reason {
-        // The interpreter's lock is several words, none of which is a lock by itself.
+        // The interpreter's lock is several words, and none of them is a lock by itself.
         Reason::Lock if places.is_gil(futex) => places.whole_variable(futex),
         Reason::Lock | Reason::Condition | Reason::Unknown => places.variable(futex, kind.reason),
         _ => return None,
@@ -293,14 +300,14 @@ fn futex_resource<Key>(
     Some(resource.map(|name| profile.names.text(name)))
 }
 
-/// The functions of a part of a stack, leaf first.
+/// Returns the functions of a part of a stack, leaf first.
 fn names(profile: &Profile, part: StackId) -> impl Iterator<Item = &str> {
     let frames = profile.stacks.leaf_first(part);
     frames.map(|frame| profile.name(&profile.frames[frame]))
 }
 
-/// Returns the kind of a wait by what the kernel's functions tell, and in a futex by the user's
-/// functions or else by the futex's arguments.
+/// Returns the kind of a wait by the kernel's functions. In a futex, user functions decide, or
+/// else the futex's arguments.
 fn kind<'a>(
     seen: Option<Seen>,
     user: impl Iterator<Item = &'a str>,
@@ -308,53 +315,53 @@ fn kind<'a>(
 ) -> WaitKind {
     match seen {
         Some(Seen::Kind(kind)) => kind,
-        Some(Seen::Futex) => user_functions::says(user)
+        Some(Seen::Futex) => user_functions::wait_kind(user)
             .or_else(by_arguments)
             .unwrap_or(FUTEX_OF_NO_KIND),
         None => WaitKind::UNKNOWN,
     }
 }
 
-/// What the kernel's functions tell.
+/// Meaning of a kernel stack.
 #[derive(Clone, Copy)]
 enum Seen {
     Kind(WaitKind),
-    /// A futex, of which user space knows the purpose.
+    /// A futex: user space knows its purpose.
     Futex,
 }
 
-/// What these functions tell, leaf first.
-fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
-    let (mut said, mut primitive) = (None, None);
+/// Returns the meaning of a stack's kernel functions, leaf first.
+fn from_kernel_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
+    let (mut found, mut primitive) = (None, None);
     let (mut is_fault, mut is_swap, mut is_reclaim, mut is_futex) = (false, false, false, false);
     let (mut writes, mut sleeps) = (false, true);
     for function in functions {
-        // What compilers make of one: `do_poll.constprop.0`.
+        // Compilers add suffixes: `do_poll.constprop.0`.
         let function = function.split('.').next().unwrap_or(function);
         if is_scheduler(function) {
             continue;
         }
-        let says = kernel_functions::says(function);
-        match says {
-            Some(Says::For(reason, detail)) => {
-                said = said.or(Some(WaitKind::new(reason, detail)));
+        let meaning = kernel_functions::meaning(function);
+        match meaning {
+            Some(Meaning::For(reason, detail)) => {
+                found = found.or(Some(WaitKind::new(reason, detail)));
             }
-            Some(Says::IfItSleeps(reason, detail)) if sleeps => {
-                said = said.or(Some(WaitKind::new(reason, detail)));
+            Some(Meaning::IfItSleeps(reason, detail)) if sleeps => {
+                found = found.or(Some(WaitKind::new(reason, detail)));
             }
-            Some(Says::Primitive(_, Detail::Writes)) => writes = true,
-            Some(Says::Primitive(reason, detail)) => {
+            Some(Meaning::Primitive(_, Detail::Writes)) => writes = true,
+            Some(Meaning::Primitive(reason, detail)) => {
                 primitive = primitive.or(Some(WaitKind::new(reason, detail)));
             }
-            Some(Says::IfItSleeps(..)) | None => {}
+            Some(Meaning::IfItSleeps(..)) | None => {}
         }
-        sleeps &= matches!(says, Some(Says::Primitive(Reason::Kernel, _)));
+        sleeps &= matches!(meaning, Some(Meaning::Primitive(Reason::Kernel, _)));
         is_fault |= FAULT.contains(&function);
         is_swap |= SWAP.contains(&function);
         is_reclaim |= RECLAIM.contains(&function);
         is_futex |= FUTEX.contains(&function);
     }
-    let kind = match said.or(primitive) {
+    let kind = match found.or(primitive) {
         Some(WaitKind {
             reason: Reason::DiskRead,
             detail: Detail::Direct,
@@ -363,7 +370,7 @@ fn of_kernel<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
         None if is_reclaim => WaitKind::UNKNOWN,
         None => return is_futex.then_some(Seen::Futex),
     };
-    // For whose sake: a lock that is waited for on the way stays one.
+    // The cause decides, but a lock that the thread waits for on the way stays a lock.
     Some(Seen::Kind(match kind.reason {
         Reason::KernelLock => kind,
         _ if is_reclaim => WaitKind::new(Reason::Memory, Detail::Reclaim),

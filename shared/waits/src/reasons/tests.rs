@@ -50,10 +50,10 @@ fn what_nothing_is_known_of_is_noted() {
     assert!(reasons.note().unwrap().ends_with("x17 (1) and 2 more"));
 }
 
-/// Of functions in a line, leaf first, the user's after a `|`.
-fn told(stack: &str) -> String {
+/// Describes the wait in a line of functions, leaf first, with the user's functions after a `|`.
+fn describe(stack: &str) -> String {
     let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
-    let seen = of_kernel(kernel.split_whitespace());
+    let seen = from_kernel_functions(kernel.split_whitespace());
     let kind = kind(seen, user.split_whitespace(), || None);
     format!(
         "{}: {}",
@@ -69,7 +69,7 @@ fn stacks_as_kernels_have_them() {
             "schedule do_nanosleep hrtimer_nanosleep __x64_sys_clock_nanosleep do_syscall_64",
             "sleep: for a time",
         ),
-        // After a signal, or a stop, has interrupted it.
+        // The same after a signal or a stop has interrupted the call.
         (
             "x64_sys_call do_syscall_64 entry_SYSCALL_64_after_hwframe",
             "sleep: for a time",
@@ -142,7 +142,7 @@ fn stacks_as_kernels_have_them() {
             "child: other threads of the process",
         ),
     ] {
-        assert_eq!(told(stack), expected, "{stack}");
+        assert_eq!(describe(stack), expected, "{stack}");
     }
 }
 
@@ -193,13 +193,13 @@ fn disks_by_whose_sake_they_are_read_for() {
             "schedule_timeout reclaim_throttle shrink_node try_to_free_pages",
             "memory: reclaim",
         ),
-        // A lock that is waited for on the way stays one.
+        // A lock that the thread waits for on the way stays a lock.
         (
             "schedule rwsem_down_read_slowpath down_read shrink_node try_to_free_pages",
             "kernel lock: rwsem",
         ),
     ] {
-        assert_eq!(told(stack), expected, "{stack}");
+        assert_eq!(describe(stack), expected, "{stack}");
     }
 }
 
@@ -261,10 +261,10 @@ fn futexes_are_what_user_functions_wait_for() {
         ("", "unknown: futex"),
     ] {
         let stack = format!("schedule futex_do_wait __futex_wait do_futex|{user}");
-        assert_eq!(told(&stack), expected, "{user}");
+        assert_eq!(describe(&stack), expected, "{user}");
     }
     assert_eq!(
-        told("schedule futex_lock_pi|x"),
+        describe("schedule futex_lock_pi|x"),
         "lock: priority-inheritance mutex"
     );
 }
@@ -272,7 +272,7 @@ fn futexes_are_what_user_functions_wait_for() {
 #[test]
 fn threads_of_the_kernels_wait_for_the_kernel() {
     assert_eq!(
-        told("schedule worker_thread kthread"),
+        describe("schedule worker_thread kthread"),
         "kernel: kernel thread"
     );
     for (stack, expected) in [
@@ -284,7 +284,7 @@ fn threads_of_the_kernels_wait_for_the_kernel() {
             "__schedule schedule io_sq_thread ret_from_fork",
             "kernel: io_uring worker",
         ),
-        // A worker that does a call for a process waits as the process would.
+        // A worker that runs a call for a process waits as the process does.
         (
             "schedule wait_for_partner fifo_open do_dentry_open io_openat2 io_wq_submit_work io_worker_handle_work io_wq_worker",
             "local IPC: pipe, open",
@@ -302,11 +302,11 @@ fn threads_of_the_kernels_wait_for_the_kernel() {
             "kernel: vhost worker",
         ),
     ] {
-        assert_eq!(told(stack), expected, "{stack}");
+        assert_eq!(describe(stack), expected, "{stack}");
     }
     assert_eq!(
-        told("schedule strange_place x64_sys_call"),
+        describe("schedule strange_place x64_sys_call"),
         "unknown: unknown"
     );
-    assert_eq!(told(""), "unknown: unknown");
+    assert_eq!(describe(""), "unknown: unknown");
 }

@@ -1,14 +1,14 @@
-//! What user functions wait for in a futex: the kernel does not know.
+//! Kinds of waits in a futex by user functions: the kernel does not know the kind.
 //!
-//! The functions are those that their libraries export, as stripped ones have no others,
-//! and those of runtimes that keep their names.
+//! The tables hold exported functions of libraries, as stripped libraries have no others, and
+//! functions of runtimes that keep their names.
 
 use languages::Name::{self, Has, Is};
 use languages::{LANGUAGES, Locks, Row};
 use profile::Reason::*;
 use profile::{Detail, WaitKind};
 
-/// What waits in the futex itself: the first of these from the leaf on.
+/// Functions that wait in the futex themselves. The first match from the leaf decides.
 const PRIMITIVES: &[Row] = &[
     // glibc, musl: nptl/, src/thread/.
     Row {
@@ -187,7 +187,7 @@ const PRIMITIVES: &[Row] = &[
     },
 ];
 
-/// Who has a primitive wait for another purpose than its own: any of these.
+/// Functions that use a primitive for a purpose of their own. Any match decides.
 const PURPOSES: &[Row] = &[
     // Java: src/hotspot/share/runtime/.
     Row {
@@ -221,18 +221,18 @@ fn locks() -> impl Iterator<Item = &'static Locks> {
     LANGUAGES.iter().map(|language| language.locks())
 }
 
-/// Returns the purpose of a function that has a primitive wait for another than its own.
+/// Returns the purpose of a function that uses a primitive for a purpose of its own.
 fn purpose(function: &str) -> Option<WaitKind> {
     find(PURPOSES, function).or_else(|| locks().find_map(|locks| find(locks.purposes, function)))
 }
 
-/// Returns the same of a function that those are made of.
+/// Returns the kind of wait of a function that such functions are made of.
 fn foundation(function: &str) -> Option<WaitKind> {
     locks().find_map(|locks| find(locks.foundations, function))
 }
 
-/// Functions that lock, or wait for a condition, for whoever calls them: what they wait in
-/// is as above.
+/// Functions that lock, or wait for a condition, on behalf of their callers: they call the
+/// primitives above.
 const WRAPPERS: &[Name] = &[
     // MariaDB: mysys/my_thr_init.c, mysys/thr_rwlock.c.
     Is("psi_mutex_lock"),
@@ -263,62 +263,61 @@ const WRAPPERS: &[Name] = &[
     Is("CRYPTO_THREAD_write_lock"),
 ];
 
-/// How far from the leaf a function has a say.
+/// Maximum distance from the leaf at which a function decides.
 const DEEPEST: usize = 12;
 
-/// What the innermost functions wait for in a futex, leaf first.
-pub(super) fn says<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitKind> {
-    let (mut primitive, mut of_all) = (None, None);
+/// Returns the kind of wait in a futex by the innermost functions, leaf first.
+pub(super) fn wait_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitKind> {
+    let (mut primitive, mut foundation_kind) = (None, None);
     for function in functions.take(DEEPEST) {
         if let Some(purpose) = purpose(function) {
             return Some(purpose);
         }
         primitive = primitive.or_else(|| find(PRIMITIVES, function));
-        of_all = of_all.or_else(|| foundation(function));
+        foundation_kind = foundation_kind.or_else(|| foundation(function));
     }
-    of_all.or(primitive)
+    foundation_kind.or(primitive)
 }
 
-/// The function that uses what the innermost ones wait in: the first that is of no
-/// library for locks, leaf first.
+/// Returns the function that uses the lock: the first, leaf first, that no lock library contains.
 pub(super) fn user<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let functions: Vec<&str> = functions.take(DEEPEST + 1).collect();
-    let of_locks = |name: &&str| {
+    let is_lock_function = |name: &&str| {
         let primitive = || find(PRIMITIVES, name);
         purpose(name)
             .or_else(primitive)
             .or_else(|| foundation(name))
             .is_some()
     };
-    let last = functions.iter().rposition(of_locks)?;
+    let last = functions.iter().rposition(is_lock_function)?;
     let mut users = functions[last + 1..].iter();
     for locks in locks() {
-        let is_of = |name: &&str| find(locks.foundations, name).is_some();
+        let is_foundation = |name: &&str| find(locks.foundations, name).is_some();
         let user = users.clone().find(|name| (locks.is_user)(name));
-        if let Some(user) = user.filter(|_| functions.iter().any(is_of)) {
+        if let Some(user) = user.filter(|_| functions.iter().any(is_foundation)) {
             return Some(user);
         }
     }
-    users.find(|name| !is_of_libraries(name)).copied()
+    users.find(|name| !is_library_function(name)).copied()
 }
 
-/// Whether a function is of a library between what waits and whoever uses that.
-fn is_of_libraries(name: &str) -> bool {
+/// Returns whether a function belongs to a library between the wait and its user.
+fn is_library_function(name: &str) -> bool {
     const LIBRARIES: [&str; 4] = ["std::", "core::", "lock_api::", "parking_lot"];
-    // `<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock`
+    // For example `<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock`.
     let path = name.trim_start_matches('<');
     name.starts_with('[')
         || LIBRARIES.iter().any(|library| path.starts_with(library))
-        || is_one(WRAPPERS, name)
+        || is_any(WRAPPERS, name)
 }
 
 fn find(rows: &[Row], function: &str) -> Option<WaitKind> {
-    let row = rows.iter().find(|row| is_one(row.functions, function));
+    let row = rows.iter().find(|row| is_any(row.functions, function));
     row.map(|row| WaitKind::new(row.reason, row.detail))
 }
 
-fn is_one(names: &[Name], function: &str) -> bool {
-    // Rust's newer names: `<std::thread::Thread>::park`.
+fn is_any(names: &[Name], function: &str) -> bool {
+    // Newer names of Rust have the form `<std::thread::Thread>::park`.
     let path = function.replace(['<', '>'], "");
     names.iter().any(|name| match name {
         Is(name) => function == *name,
@@ -354,7 +353,7 @@ mod tests {
         ] {
             assert_eq!(user(functions.split(' ')), expected, "{functions}");
         }
-        // As deep as locks are looked for.
+        // The deepest function that is searched for locks.
         let mut deep = vec!["inner"; DEEPEST - 1];
         deep.extend(["pthread_mutex_lock", "work"]);
         assert_eq!(user(deep.into_iter()), Some("work"));

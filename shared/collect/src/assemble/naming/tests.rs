@@ -3,8 +3,7 @@ use bpf::types::{STACK_MISSED, StackKey, WAKER_MISSED, WAKER_STILL_BLOCKED};
 use super::*;
 use crate::record::collector::tests::collected;
 
-/// What is counted of a thread that was blocked, in a stack that the kernel could not
-/// tell.
+/// Counts a blocked thread whose stack the kernel missed.
 fn blocked(collected: &mut Collected, waker: u64) {
     let key = StackKey {
         pid: 1,
@@ -21,7 +20,7 @@ fn blocked(collected: &mut Collected, waker: u64) {
     collected.add(key, &tally);
 }
 
-/// Its time in the two states off the CPU.
+/// Returns a tally's time in the two states off the CPU.
 fn off_cpu(tally: &Tally) -> Vec<(Option<State>, Weight)> {
     let of = |state, value| {
         let weight = Weight {

@@ -7,12 +7,12 @@ use crate::assemble::draft::Draft;
 use crate::record::Detail;
 use crate::record::stacks::Captured;
 
-/// A process that there is not: its memory cannot be read, nor its files.
+/// A process that does not exist: neither its memory nor its files can be read.
 const NOBODY: Process = Process {
     pid: u32::MAX,
     instance: 1,
 };
-/// What frames of it are called.
+/// Name of the frames of [`NOBODY`].
 const UNKNOWN: &str = "[unknown]";
 
 fn inbox() -> Inbox<'static> {
@@ -25,7 +25,7 @@ fn inbox() -> Inbox<'static> {
     }
 }
 
-/// What an object reported that did nothing.
+/// Returns the report of an object that did nothing.
 pub(crate) fn collected() -> Collected {
     Collected {
         sums: Sums::new(true),
@@ -49,7 +49,7 @@ fn bytes<T: Plain>(value: &T) -> &[u8] {
     unsafe { plain::as_bytes(value) }
 }
 
-/// A stack of nobody's, as it is sent; the walk came to its root.
+/// Returns the message of a stack of [`NOBODY`], whose walk reached the root.
 fn stack(id: u64, depth: u32, frames: &[u64]) -> Vec<u8> {
     let event = StackEvent {
         kind: EventKind::EVENT_STACK.0,
@@ -65,7 +65,7 @@ fn stack(id: u64, depth: u32, frames: &[u64]) -> Vec<u8> {
     message
 }
 
-/// The names of a user stack's frames, leaf first.
+/// Returns the names of a user stack's frames, leaf first.
 fn names(inbox: &mut Inbox<'_>, id: u64) -> Vec<String> {
     let captured = inbox.stacks.captured(id).unwrap();
     inbox.stacks.resolve([captured].into_iter());

@@ -4,22 +4,22 @@ use bpf::{MapName, VariableName, maps, programs, variables};
 use libbpf_rs::{Map, MapCore, ProgramMut};
 use loader::{LoadedObject, Result, Variable, run_on_each};
 
-/// Two maps, and which of them is counted into.
+/// Two maps, of which programs count into one at a time.
 pub(crate) struct DoubleBuffer<'a> {
     even: Map<'a>,
     odd: Map<'a>,
     visit_cpu: ProgramMut<'a>,
-    /// Number of swaps. Programs count into `odd` while it is odd, and see map, keys and
-    /// shares change at once.
+    /// Number of swaps. Programs count into `odd` while it is odd, so that map, keys and shares
+    /// change at once.
     turn: Variable<'a, u64>,
     /// Number of keys in each map.
     used: [Variable<'a, u64>; 2],
-    /// Whether programs have asked for it to be drained, where they do.
+    /// Variable in which programs ask for a drain, if they do.
     drain_asked: Option<Variable<'a, u64>>,
     taken: u64,
 }
 
-/// What the two maps and their variables are called.
+/// Names of the two maps and their variables.
 struct Names {
     even: MapName,
     odd: MapName,
@@ -28,8 +28,8 @@ struct Names {
 }
 
 impl<'a> DoubleBuffer<'a> {
-    /// The counts by stack.
-    pub(crate) fn of_counts(object: &'a LoadedObject) -> Result<Self> {
+    /// Returns the buffer of the counts by stack.
+    pub(crate) fn for_counts(object: &'a LoadedObject) -> Result<Self> {
         let names = Names {
             even: maps::COUNTS_EVEN,
             odd: maps::COUNTS_ODD,
@@ -40,8 +40,8 @@ impl<'a> DoubleBuffer<'a> {
         DoubleBuffer::new(object, &names, Some(drain_asked))
     }
 
-    /// The sums of spans.
-    pub(crate) fn of_sums(object: &'a LoadedObject) -> Result<Self> {
+    /// Returns the buffer of the sums of spans.
+    pub(crate) fn for_sums(object: &'a LoadedObject) -> Result<Self> {
         let names = Names {
             even: maps::SUMS_EVEN,
             odd: maps::SUMS_ODD,
@@ -51,7 +51,7 @@ impl<'a> DoubleBuffer<'a> {
         DoubleBuffer::new(object, &names, None)
     }
 
-    /// Programs count into the first map until told otherwise.
+    /// Returns a buffer whose first map programs count into.
     fn new(
         object: &'a LoadedObject,
         names: &Names,
@@ -69,36 +69,33 @@ impl<'a> DoubleBuffer<'a> {
         })
     }
 
-    /// Has programs count into the other map, and returns the one that they have
-    /// counted into: the caller's until the next time, when it must be empty.
+    /// Switches programs to the other map, and returns the map that they have counted into. The
+    /// caller owns that map until the next swap, and must have emptied it by then.
     pub(crate) fn swap(&mut self) -> Result<&Map<'a>> {
         let full_is_odd = self.taken % 2 == 1;
         self.taken += 1;
-        // Nobody counts into the other one yet.
+        // No program counts into the other map yet.
         self.used[(self.taken % 2) as usize].set(0);
         self.turn.set(self.taken);
         if let Some(drain_asked) = &self.drain_asked {
             drain_asked.set(0);
         }
-        // Some may still count into the first: until a visit to their CPU returns 0.
+        // Programs may still count into the first map until a visit to their CPU returns.
         run_on_each(&self.visit_cpu)?;
-        Ok(match full_is_odd {
-            true => &self.odd,
-            false => &self.even,
-        })
+        Ok(if full_is_odd { &self.odd } else { &self.even })
     }
 
-    /// How many keys are in the map that programs count into.
+    /// Returns the number of keys in the map that programs count into.
     pub(crate) fn used(&self) -> u64 {
         self.used[(self.taken % 2) as usize].get()
     }
 
-    /// How many keys there is room for.
+    /// Returns the capacity of a map, in keys.
     pub(crate) fn room(&self) -> u64 {
         u64::from(self.even.max_entries())
     }
 
-    /// How often they were swapped.
+    /// Returns the number of swaps.
     pub(crate) fn swaps(&self) -> u64 {
         self.taken
     }

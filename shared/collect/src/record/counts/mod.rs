@@ -1,4 +1,4 @@
-//! What programs count: in maps that are drained while they run, and added up.
+//! Counts of programs: maps that are drained while the programs run, and their sums.
 
 mod double_buffer;
 mod parts;

@@ -1,4 +1,4 @@
-//! The window in parts: how much was counted in each, stacks apart.
+//! Parts of the window, and the counts in each over all stacks.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use bpf::types::Tally;
 
 use super::sums::add;
 
-/// How long a part is at first, nanoseconds.
+/// Initial length of a part, in ns.
 const SHORTEST_NS: u64 = 250_000_000;
-/// So many parts are joined in pairs.
+/// Number of parts at which parts are joined in pairs.
 const MOST: usize = 64;
-/// A part takes this many times as long as it takes to end it.
+/// Minimum length of a part, in multiples of the time that ending it takes.
 const COST: u32 = 200;
 
-/// What was counted in each part of the window.
+/// Counts in each part of the window.
 pub(crate) struct Parts {
-    /// How long a part is to be, nanoseconds.
+    /// Length of a part, in ns.
     length: u64,
-    /// When the one that is not over began.
+    /// Time at which the current part began, in ns of CLOCK_MONOTONIC.
     since: u64,
     current: Tally,
     ended: Vec<(u64, Tally)>,
@@ -33,23 +33,23 @@ impl Parts {
         }
     }
 
-    /// The first begins, on CLOCK_MONOTONIC, nanoseconds.
+    /// Begins the first part at `now`, in ns of CLOCK_MONOTONIC.
     pub(crate) fn begin(&mut self, now: u64) {
         self.since = now;
     }
 
-    /// Whether the part that was begun last has been long enough.
+    /// Returns whether the current part has been long enough.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         now.saturating_sub(self.since) >= self.length
     }
 
-    /// Adds what was counted since the last part's end.
+    /// Adds counts since the end of the last part.
     pub(crate) fn add(&mut self, tally: &Tally) {
         add(&mut self.current, tally);
     }
 
-    /// Ends a part at `now`. What it took to find out what was counted in it makes those
-    /// that follow longer, so that it costs nobody anything.
+    /// Ends a part at `now`. If finding its counts `took` too long, the following parts are
+    /// longer, so that the cost stays negligible.
     pub(crate) fn end(&mut self, now: u64, took: Duration) {
         let length = now.saturating_sub(self.since);
         self.ended.push((length, std::mem::take(&mut self.current)));
@@ -58,13 +58,13 @@ impl Parts {
         if self.ended.len() >= MOST || took > most {
             self.length *= 2;
             let odd = self.ended.len() % 2;
-            // The first stays alone where they have no pairs.
+            // If the number of parts is odd, the first part stays alone.
             let pairs = self.ended[odd..].chunks(2).map(joined).collect::<Vec<_>>();
             self.ended.splice(odd.., pairs);
         }
     }
 
-    /// Nanoseconds of each part that has ended, and what was counted in it.
+    /// Returns the length in ns and the counts of each part that has ended.
     pub(crate) fn ended(self) -> Vec<(u64, Tally)> {
         self.ended
     }
@@ -83,7 +83,7 @@ fn joined(parts: &[(u64, Tally)]) -> (u64, Tally) {
 mod tests {
     use super::*;
 
-    fn of(events: u64) -> Tally {
+    fn tally(events: u64) -> Tally {
         Tally {
             events,
             ..Tally::default()
@@ -99,7 +99,7 @@ mod tests {
         for turn in 1..=MOST as u64 {
             assert!(!parts.is_over(now + SHORTEST_NS - 1) && parts.is_over(now + SHORTEST_NS));
             now += SHORTEST_NS;
-            parts.add(&of(turn));
+            parts.add(&tally(turn));
             parts.end(now, Duration::ZERO);
         }
         assert!(!parts.is_over(now + SHORTEST_NS));
@@ -114,11 +114,11 @@ mod tests {
         let mut parts = Parts::new();
         parts.begin(0);
         for now in 1..=4 {
-            // As much as it may take.
+            // Ending these parts takes the maximum allowed time.
             parts.end(now * SHORTEST_NS, SHORTEST / COST);
         }
-        parts.add(&of(1));
-        // A fiftieth; of five parts the first stays alone.
+        parts.add(&tally(1));
+        // A fiftieth is too long; the first of five parts stays alone.
         parts.end(5 * SHORTEST_NS, SHORTEST / 50);
         assert!(!parts.is_over(7 * SHORTEST_NS - 1) && parts.is_over(7 * SHORTEST_NS));
         parts.end(7 * SHORTEST_NS, SHORTEST / 50);

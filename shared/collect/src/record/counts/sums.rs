@@ -1,8 +1,8 @@
-//! Sums by stack, as they are drained from a program's counts.
+//! Sums by stack of a program's drained counts.
 //!
-//! A sum settles once what its IDs stand for is known: then it is one of stacks, and its
-//! process is left out unless processes are told apart. So those that come and go add to
-//! the sums of those before them.
+//! A sum settles once its stacks, its waker and its resource have arrived. Then stacks replace
+//! the IDs, and the process is left out unless processes are distinguished. Short-lived processes
+//! therefore add to the sums of their predecessors.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -14,25 +14,25 @@ use crate::record::stacks::{Captured, Stacks};
 use crate::record::wakers::Wakers;
 use waits::Objects;
 
-/// What sums are told apart by.
+/// Key of a settled sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    /// 0 each unless processes are told apart.
+    /// ID of the thread; both parts are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
     pub(crate) comm: Id<[u8; COMM_LENGTH]>,
     pub(crate) user: Captured,
     pub(crate) kernel: Captured,
-    /// The first ID of the waker.
+    /// First ID of the waker.
     pub(crate) waker: u64,
-    /// The first ID of what was waited on.
+    /// First ID of the resource.
     pub(crate) object: u64,
-    /// How the wait ended.
+    /// End of the wait.
     pub(crate) end: WaitEnd,
-    /// Of intervals that were sampled: the nanoseconds that each stands for.
+    /// Period of sampled intervals: the ns that each stands for.
     pub(crate) period: Option<NonZeroU64>,
 }
 
-/// What the IDs of sums stand for, as far as it has come.
+/// Stacks, wakers and resources that have arrived so far, to which IDs refer.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrived<'a> {
     pub(crate) stacks: &'a Stacks,
@@ -51,7 +51,7 @@ pub(crate) struct Settled {
 pub(crate) struct Sums {
     per_process: bool,
     settled: Settled,
-    /// Those of which a stack, the waker or the object has not come yet.
+    /// Sums of which a stack, the waker or the resource has not arrived yet.
     open: HashMap<StackKey, Tally>,
 }
 
@@ -64,7 +64,7 @@ impl Sums {
         }
     }
 
-    /// Adds what was counted under `key`.
+    /// Adds counts under `key`.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally, arrived: Arrived<'_>) {
         let [user, kernel] = [key.user, key.kernel].map(|id| arrived.stacks.captured(id));
         let waker = arrived.wakers.first(key.waker);
@@ -81,9 +81,10 @@ impl Sums {
             ..
         } = key;
         let key = Key {
-            thread: match self.per_process {
-                true => ThreadId { pid, tid },
-                false => ThreadId::default(),
+            thread: if self.per_process {
+                ThreadId { pid, tid }
+            } else {
+                ThreadId::default()
             },
             comm: self.settled.comms.id(key.comm),
             user,
@@ -96,8 +97,8 @@ impl Sums {
         add(self.settled.sums.entry(key), tally);
     }
 
-    /// Looks again at the sums that could not settle. What has not come counts
-    /// as missed if `is_lost` says so of the process and the ID.
+    /// Tries to settle the open sums. An ID that has not arrived counts as missed if `is_lost`
+    /// returns true for the process and the ID.
     pub(crate) fn settle(&mut self, arrived: Arrived<'_>, is_lost: impl Fn(u32, u64) -> bool) {
         for (mut key, tally) in std::mem::take(&mut self.open) {
             for id in [&mut key.user, &mut key.kernel] {
@@ -115,13 +116,13 @@ impl Sums {
         }
     }
 
-    /// The IDs of stacks and wakers of sums that could not settle yet.
+    /// Returns the IDs of stacks and wakers of sums that could not settle yet.
     pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
         let ids = |key: &StackKey| [key.user, key.kernel, key.waker];
         self.open.keys().flat_map(ids)
     }
 
-    /// All that was counted, without regard to stacks.
+    /// Returns the sum of all counts over all stacks.
     pub(crate) fn total(&self) -> Tally {
         let tallies = self.settled.sums.values().chain(self.open.values());
         tallies.fold(Tally::default(), |mut sum, tally| {
@@ -174,21 +175,21 @@ mod tests {
         }
     }
 
-    /// Stacks of the same frames, by the IDs 10 and 11.
+    /// Returns two stacks of the same frames, with the IDs 10 and 11.
     fn two_of_the_same() -> Stacks {
         let mut stacks = Stacks::new();
         for id in [10, 11] {
-            // In no process that there is: addresses of nothing.
+            // The process does not exist, so the addresses have no code.
             let process = Process {
                 pid: u32::MAX,
                 instance: 1,
             };
-            stacks.add_user(id, process, UserStack::of_frames(&[1], true));
+            stacks.add_user(id, process, UserStack::from_frames(&[1], true));
         }
         stacks
     }
 
-    fn of<'a>(stacks: &'a Stacks, wakers: &'a Wakers, objects: &'a Objects) -> Arrived<'a> {
+    fn arrived<'a>(stacks: &'a Stacks, wakers: &'a Wakers, objects: &'a Objects) -> Arrived<'a> {
         Arrived {
             stacks,
             wakers,
@@ -200,7 +201,7 @@ mod tests {
     fn processes_that_do_the_same_have_one_sum() {
         let (stacks, wakers) = (two_of_the_same(), Wakers::new(false));
         let objects = Objects::new(false);
-        let arrived = of(&stacks, &wakers, &objects);
+        let arrived = arrived(&stacks, &wakers, &objects);
         for (per_process, expected) in [(false, 1), (true, 2)] {
             let mut sums = Sums::new(per_process);
             sums.add(key(1, 10), &ONE, arrived);
@@ -219,17 +220,17 @@ mod tests {
         let objects = Objects::new(false);
         let mut sums = Sums::new(false);
         for (pid, user) in [(1, 12), (2, 13)] {
-            sums.add(key(pid, user), &ONE, of(&stacks, &wakers, &objects));
+            sums.add(key(pid, user), &ONE, arrived(&stacks, &wakers, &objects));
         }
-        sums.settle(of(&stacks, &wakers, &objects), |_, _| false);
+        sums.settle(arrived(&stacks, &wakers, &objects), |_, _| false);
         assert_eq!((sums.settled.sums.len(), sums.open.len()), (0, 2));
         assert!(sums.open_ids().any(|id| id == 13));
         let process = Process {
             pid: u32::MAX,
             instance: 1,
         };
-        stacks.add_user(12, process, UserStack::of_frames(&[1], true));
-        sums.settle(of(&stacks, &wakers, &objects), |pid, id| {
+        stacks.add_user(12, process, UserStack::from_frames(&[1], true));
+        sums.settle(arrived(&stacks, &wakers, &objects), |pid, id| {
             (pid, id) == (2, 13)
         });
         let settled = sums.take_settled().sums;

@@ -1,4 +1,4 @@
-//! One run on the thread clock, from a loaded object to what it counted.
+//! Session on the thread clock, from a loaded object to its counts.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use loader::{Kernel, LoadedObject, Result, Targets, Variable, iterators, sleep_u
 
 use crate::record::account::Account;
 use crate::record::session::closing::Closing;
-use crate::record::session::looks::Looks;
 use crate::record::session::moves::Moves;
+use crate::record::session::pace::Pace;
 use crate::record::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::record::session::returns::Returns;
 use crate::record::{Collected, Collector, Session, StackChoice};
 
-/// What runs at the scheduler's events: `include/clock/clock_events.h`.
+/// Programs on the scheduler's events: `include/clock/clock_events.h`.
 const HOOKS: [ProgramName; 4] = [
     programs::SCHED_SWITCH,
     programs::SCHED_WAKING,
@@ -24,15 +24,15 @@ const HOOKS: [ProgramName; 4] = [
     programs::SCHED_PROCESS_EXEC,
 ];
 
-/// How often to look after something new. The first stack of a process wakes user space.
+/// Interval between takes after news. The first stack of a process wakes user space.
 const OFTEN: Duration = Duration::from_millis(20);
 
-/// An object that is attached.
+/// Attached object that measures threads by the thread clock.
 pub struct ClockSession<'a> {
     collector: Collector<'a>,
     threads: Map<'a>,
     links: Vec<Link>,
-    looks: Looks<'a>,
+    pace: Pace<'a>,
     find_preexisting: ProgramMut<'a>,
     read_open_intervals: ProgramMut<'a>,
     preexisting_are_known: Variable<'a, u8>,
@@ -40,13 +40,12 @@ pub struct ClockSession<'a> {
     closing: Closing<'a>,
     moves: Option<Moves<'a>>,
     returns: Option<Returns<'a>>,
-    /// The accounts of threads that left.
+    /// Accounts of threads that left the targets.
     departed: Vec<Account>,
 }
 
 impl<'a> ClockSession<'a> {
-    /// Names the targets to the programs, attaches them and has the unwind tables
-    /// of the targets made.
+    /// Fills in the targets, attaches the programs and builds the unwind tables of the targets.
     pub fn attach(
         object: &'a LoadedObject,
         kernel: &Kernel,
@@ -58,7 +57,7 @@ impl<'a> ClockSession<'a> {
         let returns = Returns::attach(object, &mut links)?;
         let mut session = ClockSession {
             links,
-            looks: Looks::new(object, targets, OFTEN..Looks::SELDOM)?,
+            pace: Pace::new(object, targets, OFTEN..Pace::SELDOM)?,
             collector: Collector::new(object, &stacks)?,
             threads: object.map(bpf::maps::THREADS)?,
             find_preexisting: object.program(programs::FIND_PREEXISTING)?,
@@ -74,15 +73,15 @@ impl<'a> ClockSession<'a> {
         Ok(session)
     }
 
-    /// Has the unwind tables of more processes made.
+    /// Builds the unwind tables of more processes.
     pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
         self.collector.prepare(targets)
     }
 }
 
 impl ClockSession<'_> {
-    /// Takes the records of threads that are no longer measured, which were closed as of when
-    /// they left, and gives one to those that now are.
+    /// Takes the records of threads that are no longer measured: programs closed them at the time
+    /// of leaving. Then gives records to threads that are measured from now on.
     fn follow_moves(&mut self) -> Result<()> {
         let Some(moves) = &mut self.moves else {
             return Ok(());
@@ -110,14 +109,14 @@ impl ClockSession<'_> {
 
 impl Session for ClockSession<'_> {
     fn take_interval(&self) -> Duration {
-        self.looks.interval()
+        self.pace.interval()
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.collector.open_window(start, stop);
     }
 
-    /// Returns when every thread has a clock.
+    /// Returns once every thread has a clock.
     fn begin<Started>(
         &mut self,
         start: u64,
@@ -136,7 +135,7 @@ impl Session for ClockSession<'_> {
         Ok(started)
     }
 
-    fn first_came(&mut self, start: u64) {
+    fn note_first_target(&mut self, start: u64) {
         self.collector.begin_parts(start);
     }
 
@@ -146,15 +145,17 @@ impl Session for ClockSession<'_> {
 
     fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.collector.take(stop)?;
-        match self.moves.as_ref().is_some_and(Moves::are_due) {
-            true => self.follow_moves(),
-            false => Ok(()),
+        if self.moves.as_ref().is_some_and(Moves::are_due) {
+            self.follow_moves()
+        } else {
+            Ok(())
         }
     }
 
     fn close(mut self, stop: u64) -> Result<Collected> {
         self.follow_moves()?;
-        // So that no process has used up its share of the ring buffer when stacks are read.
+        // Taking the messages now ensures that no process has used up its share of the ring
+        // buffer when stacks are read.
         self.collector.take(Some(stop))?;
         iterators::visit(&self.read_open_intervals)?;
         if let Some(returns) = &self.returns {

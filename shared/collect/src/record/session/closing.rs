@@ -1,5 +1,4 @@
-//! The end of the thread clock: programs close what is still open, and every thread's account
-//! is drawn up.
+//! End of the thread clock: programs close the open intervals, and every thread gets its account.
 
 use bpf::types::{ClosedInterval, Thread, ThreadEnd};
 use bpf::{maps, programs, variables};
@@ -11,11 +10,12 @@ use loader::{Context, LoadedObject, Result, Variable, run_here};
 use super::unseen_departures;
 use crate::record::account::Account;
 
-/// What closes the records of threads: `close_thread()` of `include/stacks/stack_edges.h`.
+/// Program and maps that close the records of threads: `close_thread()` of
+/// `include/stacks/stack_edges.h`.
 pub(super) struct Closing<'a> {
     threads: Map<'a>,
     close_record: ProgramMut<'a>,
-    /// What the interval counts for that was closed last.
+    /// Key and weight of the interval that was closed last.
     closed: Variable<'a, ClosedInterval>,
 }
 
@@ -28,8 +28,9 @@ impl<'a> Closing<'a> {
         })
     }
 
-    /// Closes the record of each thread at `stop`, once no program runs any more, and hands
-    /// the intervals that count to `add`. Returns how many threads left a CPU out of sight.
+    /// Closes the record of each thread at `stop`, once no program runs any more, and passes the
+    /// intervals that count to `add`. Returns the number of threads that left a CPU without an
+    /// event.
     pub(super) fn close(&self, stop: u64, mut add: impl FnMut(&ClosedInterval)) -> Result<u64> {
         let mut tasks = Vec::new();
         let mut unseen = Vec::new();
@@ -52,8 +53,8 @@ impl<'a> Closing<'a> {
         Ok(unseen.len() as u64)
     }
 
-    /// Takes the accounts of all threads, whose records were closed at `stop`; those in
-    /// `ended` and `departed` included.
+    /// Takes the accounts of all threads, whose records were closed at `stop`, together with the
+    /// threads in `ended` and `departed`.
     pub(super) fn take_accounts(
         &self,
         stop: u64,
@@ -71,10 +72,10 @@ impl<'a> Closing<'a> {
     }
 }
 
-/// What is read, in errors.
+/// Name of the map in errors.
 const WHAT: &str = "the thread clocks";
 
-/// A record that begins with `thread`, and goes on as before.
+/// Returns a record that begins with `thread` and continues with the rest of `record`.
 fn replace_start(record: &[u8], thread: &Thread) -> Vec<u8> {
     // SAFETY: integers only, without padding.
     let start = unsafe { plain::as_bytes(thread) };

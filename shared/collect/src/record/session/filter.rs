@@ -1,23 +1,23 @@
-//! Which threads are measured, and which of their intervals count.
+//! Filter of threads and of their intervals.
 
 use bpf::types::StateFilter;
 use loader::{Kernel, OpenObject, Result};
 
 use super::returns;
 
-/// Which threads are chosen where none is named.
+/// Kind of threads to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadKind {
-    /// All of them.
+    /// All threads.
     All,
-    /// Those of processes.
+    /// Threads of processes.
     User,
-    /// The kernel's own.
+    /// Kernel threads.
     Kernel,
 }
 
 impl ThreadKind {
-    /// Of two flags that exclude each other.
+    /// Returns the kind that two exclusive flags choose.
     pub fn new(user_only: bool, kernel_only: bool) -> ThreadKind {
         match (user_only, kernel_only) {
             (true, _) => ThreadKind::User,
@@ -26,8 +26,8 @@ impl ThreadKind {
         }
     }
 
-    /// As programs have it.
-    fn of_programs(self) -> bpf::types::ThreadKind {
+    /// Returns the kind as programs encode it.
+    fn for_programs(self) -> bpf::types::ThreadKind {
         match self {
             ThreadKind::All => bpf::types::ThreadKind::ALL_THREADS,
             ThreadKind::User => bpf::types::ThreadKind::USER_THREADS,
@@ -36,29 +36,30 @@ impl ThreadKind {
     }
 }
 
-/// Where shorter intervals do not count, user stacks are taken when threads are back: a
-/// little dearer for those that count, and free for all others. Below, too few are others.
+/// Shortest minimum interval, in ns, with which user stacks are taken when threads return. The
+/// return costs a little more for intervals that count, and nothing for others. With a lower
+/// minimum, too few intervals are left out.
 const STACKS_AT_RETURN_FROM_NS: u64 = 10_000;
 
-/// Which off-CPU intervals count: `include/clock/intervals.h` has the rule.
+/// Filter of off-CPU intervals: `include/clock/intervals.h` has the rule.
 #[derive(Clone, Copy, Debug)]
 pub struct OffCpuFilter {
-    /// Whose they are.
+    /// Kind of the threads.
     pub kind: ThreadKind,
-    /// Shortest interval, nanoseconds.
+    /// Shortest interval, in ns.
     pub min_ns: u64,
-    /// Longest interval, nanoseconds.
+    /// Longest interval, in ns.
     pub max_ns: u64,
     /// Task states: `None` for all, 0 for runnable, else a mask.
     pub states: Option<u32>,
 }
 
 impl OffCpuFilter {
-    /// Tells programs.
+    /// Sets the constants of the programs.
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         let at_return = kernel.shows_returns && self.min_ns >= STACKS_AT_RETURN_FROM_NS;
         returns::configure(object, at_return)?;
-        object.set(bpf::constants::THREAD_KIND, self.kind.of_programs())?;
+        object.set(bpf::constants::THREAD_KIND, self.kind.for_programs())?;
         object.set(bpf::constants::MIN_INTERVAL, self.min_ns)?;
         object.set(bpf::constants::MAX_INTERVAL, self.max_ns)?;
         let (filter, mask) = match self.states {

@@ -1,4 +1,4 @@
-//! Threads that come to be measured when their process moves, or no longer are:
+//! Threads that become targets, or stop being targets, when their process moves:
 //! `include/clock/moves.h`.
 
 use std::time::{Duration, Instant};
@@ -8,30 +8,31 @@ use loader::iterators::{self, copy};
 use loader::{LoadedObject, Result, Targets, Variable, monotonic_ns, run_on_each};
 use plain::Plain;
 
-/// Whom a map lets through that somebody else may change is looked at this often.
+/// Interval between checks of the threads that a map lets through, if another program may change
+/// the map.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Who is measured, where that changes.
+/// State of following the moves of processes.
 pub(crate) struct Moves<'a> {
     _links: Vec<Link>,
     visit_cpu: ProgramMut<'a>,
     find_departed: ProgramMut<'a>,
     threads: Map<'a>,
-    /// How many moves were noted, and how many of these have been followed.
+    /// Number of moves that programs noted, and the number of these that were followed.
     noted: Variable<'a, u64>,
     followed: u64,
-    /// Moves whose notes others may have pushed out before they were followed.
+    /// Moves whose notes later moves may have replaced before they were followed.
     untimed: u64,
-    /// Moves of which notes are kept.
+    /// Number of notes of moves that programs can keep.
     capacity: u64,
-    /// Notes up to here are of no use any more, CLOCK_MONOTONIC ns.
+    /// Time up to which notes are no longer needed, in ns of CLOCK_MONOTONIC.
     followed_until: Variable<'a, u64>,
-    /// When it was last looked, where that is to be done without a move, too.
+    /// Time of the last check, if checks are due without a move, too.
     looked: Option<Instant>,
 }
 
 impl<'a> Moves<'a> {
-    /// Has moves noted, if they matter for the targets.
+    /// Attaches the program that notes moves, if moves matter for the targets.
     pub(crate) fn new(object: &'a LoadedObject, targets: &Targets) -> Result<Option<Moves<'a>>> {
         if !targets.by_membership() {
             return Ok(None);
@@ -50,16 +51,16 @@ impl<'a> Moves<'a> {
         }))
     }
 
-    /// Whether there is a move to be followed.
+    /// Returns whether moves are to be followed.
     pub(crate) fn are_due(&self) -> bool {
         let is_time = |looked: Instant| looked.elapsed() >= LOOK_INTERVAL;
         self.noted.get() != self.followed || self.looked.is_some_and(is_time)
     }
 
-    /// Begins to follow the moves so far. Returns until when that is.
+    /// Begins to follow the moves so far. Returns the time up to which they are followed.
     ///
-    /// No program that began before the last of them runs any more when this returns: the
-    /// records of those that left are nobody's.
+    /// When this returns, no program that began before the last move runs any more. No program
+    /// uses the records of threads that left.
     pub(crate) fn begin(&mut self) -> Result<u64> {
         let noted = self.noted.get();
         self.untimed += (noted - self.followed).saturating_sub(self.capacity);
@@ -70,8 +71,8 @@ impl<'a> Moves<'a> {
         Ok(until)
     }
 
-    /// Takes the records of the threads that left, each with what `find_departed` writes of
-    /// it. `task` says whose that is.
+    /// Takes the records of the threads that left, each with its entry of `find_departed`. `task`
+    /// returns the task of an entry.
     pub(crate) fn take_departed<Departed, Record>(
         &self,
         task: impl Fn(&Departed) -> u64,
@@ -84,7 +85,7 @@ impl<'a> Moves<'a> {
         let taken = departed.into_iter().filter_map(|departed| {
             let key = task(&departed).to_ne_bytes();
             let record = self.threads.lookup(&key, MapFlags::ANY).ok().flatten()?;
-            // One that ended meanwhile has sent its account.
+            // A thread that ended meanwhile has sent its account.
             self.threads.delete(&key).ok()?;
             Some((departed, copy(&record)?))
         });
@@ -96,7 +97,8 @@ impl<'a> Moves<'a> {
         self.untimed
     }
 
-    /// Ends what was begun: every thread is what it is to be since the moves up to `until`.
+    /// Finishes what [`Moves::begin`] began: all moves up to `until` have taken effect on every
+    /// thread.
     pub(crate) fn end(&self, until: u64) {
         self.followed_until.set(until);
     }

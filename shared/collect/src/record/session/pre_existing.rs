@@ -1,6 +1,8 @@
-//! Threads that were there before the window, or came to be measured in it without an
-//! event of their own: each gets a clock, and those off the CPU have their user stack
-//! walked from outside, as it will not change until they run.
+//! Threads that existed before the window, or became measured in it without an event of their
+//! own.
+//!
+//! Each gets a clock. User space unwinds the user stacks of threads off the CPU, as these stacks
+//! do not change until the threads run.
 
 use std::collections::HashMap;
 
@@ -17,7 +19,7 @@ use crate::record::collector::stack_of;
 use crate::record::stacks::{Outcome, Stacks, UserStack};
 use unwind_tables::{Dumped, InterpretedFrames, ThreadMemory, Unwinder, process_of, registers};
 
-/// After this many stacks what the program sent meanwhile is taken.
+/// Number of stacks after which the program's messages are taken.
 const STACKS_AT_ONCE: usize = 64;
 
 /// User stacks that were read before the window, by task.
@@ -25,9 +27,9 @@ const STACKS_AT_ONCE: usize = 64;
 pub(crate) struct EarlyStacks(HashMap<u64, (u64, PreexistingStack)>);
 
 impl EarlyStacks {
-    /// Reads the stacks of the threads that are off the CPU, as far as that
-    /// gets until `start`: in the moment before the window, so that most of them
-    /// still stand when it opens. `iterator` is the program's `find_preexisting`.
+    /// Reads the stacks of the threads that are off the CPU, and stops at `start`. Call it
+    /// shortly before the window, so that most stacks are still the same when it opens.
+    /// `iterator` is the program's `find_preexisting`.
     pub(crate) fn read(
         iterator: &ProgramMut<'_>,
         collector: &Collector<'_>,
@@ -47,17 +49,17 @@ impl EarlyStacks {
         Ok(stacks)
     }
 
-    /// The stack of a thread that has not left a CPU since it was read.
+    /// Returns the stack of a thread that has not left a CPU since the stack was read.
     fn take(&mut self, thread: &PreexistingThread) -> Option<PreexistingStack> {
         let (switches, stack) = self.0.remove(&thread.owner.task)?;
         (switches == thread.switches).then_some(stack)
     }
 }
 
-/// Gives a clock to every thread that has none, right after the window opened,
-/// and ties the stacks of those off the CPU, if they are wanted: the early one
-/// if it is still the same stop, else one that is read now. `iterator` is the
-/// program's `find_preexisting`, `threads` its map of clocks.
+/// Gives a clock to every thread that has none, right after the window opened. If stacks are
+/// wanted, it assigns stacks to threads off the CPU: the early stack if the thread has not run
+/// since, else one that is read now. `iterator` is the program's `find_preexisting`, `threads`
+/// its map of clocks.
 pub(crate) fn find_preexisting(
     iterator: &ProgramMut<'_>,
     threads: &Map<'_>,
@@ -85,7 +87,7 @@ pub(crate) fn find_preexisting(
     Ok(())
 }
 
-/// The user stack of a thread that is not running.
+/// User stack of a thread that is not running.
 pub(crate) enum PreexistingStack {
     Walked {
         id: u64,
@@ -96,15 +98,15 @@ pub(crate) enum PreexistingStack {
         outcome: Option<Outcome>,
         interpreted: Option<InterpretedFrames>,
     },
-    /// The tables for it are yet to be made.
+    /// The stack's tables are not built yet.
     Dumped(Dumped),
 }
 
 impl PreexistingStack {
-    pub(crate) fn with_id(mut self, of_record: u64) -> PreexistingStack {
+    pub(crate) fn with_id(mut self, new_id: u64) -> PreexistingStack {
         let (PreexistingStack::Walked { id, .. } | PreexistingStack::Dumped(Dumped { id, .. })) =
             &mut self;
-        *id = of_record;
+        *id = new_id;
         self
     }
 
@@ -143,7 +145,7 @@ impl PreexistingStack {
                     } = dumped;
                     let addresses =
                         walk_frame_pointers(registers, &mut dumped.stack, stacks.depths.user);
-                    let user = UserStack::of_frames(&addresses, leaf_is_exact);
+                    let user = UserStack::from_frames(&addresses, leaf_is_exact);
                     stacks.add_user(id, process, user);
                 }
             }
@@ -152,12 +154,12 @@ impl PreexistingStack {
     }
 }
 
-/// Reads the stacks of threads that are not running.
+/// Reader of the stacks of threads that are not running.
 #[derive(Default)]
 pub(crate) struct Reader(HashMap<u32, ProcessMemory>);
 
 impl Reader {
-    /// The thread's user stack, if it has one and is off the CPU.
+    /// Returns the thread's user stack, if it has one and is off the CPU.
     pub(crate) fn read(
         &mut self,
         thread: &PreexistingThread,
@@ -216,7 +218,7 @@ impl Reader {
                     let outcome = Outcome::from(&walk);
                     Some(walked(walk, Some(outcome), interpreted))
                 }
-                // Its tables, or a new mapping, are yet to come.
+                // The tables, or a new mapping, are still missing.
                 _ => Some(PreexistingStack::Dumped(Dumped::read(
                     id,
                     thread.owner,

@@ -1,5 +1,5 @@
-//! User stacks that programs take when threads are back: `include/clock/returns.h`. Of the
-//! threads that are not back when the window ends they are read from outside.
+//! User stacks that programs take when threads are back on a CPU: `include/clock/returns.h`. For
+//! threads that are still away when the window ends, user space reads the stacks.
 
 use bpf::ProgramName;
 use bpf::types::{PreexistingThread, Returning, STACK_MISSED, StackKey, Tally};
@@ -10,25 +10,25 @@ use loader::{LoadedObject, OpenObject, Result};
 use crate::record::Collector;
 use crate::record::session::pre_existing::Reader;
 
-/// The program that takes them.
+/// Program that takes the stacks.
 const PROGRAM: ProgramName = bpf::programs::THREAD_IS_BACK;
 
-/// Has stacks taken when threads are back, or when they leave.
+/// Chooses whether stacks are taken when threads return, or when they leave the CPU.
 pub(crate) fn configure(object: &mut OpenObject, at_return: bool) -> Result<()> {
     object.set(bpf::constants::STACKS_AT_RETURN, at_return)?;
     object.choose(PROGRAM, at_return)?;
     object.choose(bpf::programs::FIND_UNRETURNED, at_return)
 }
 
-/// What takes stacks when threads are back.
+/// Maps and programs that take stacks at the return of threads.
 pub(crate) struct Returns<'a> {
     find_unreturned: ProgramMut<'a>,
     returning: Map<'a>,
 }
 
 impl<'a> Returns<'a> {
-    /// Attaches the program, where stacks are taken so. `links` are those of the others:
-    /// this one is to be dropped last.
+    /// Attaches the program, if it is chosen. The program's link is added to `links` last, so
+    /// that it is dropped last.
     pub(crate) fn attach(object: &'a LoadedObject, links: &mut Vec<Link>) -> Result<Option<Self>> {
         if !object.is_chosen(PROGRAM)? {
             return Ok(None);
@@ -40,8 +40,9 @@ impl<'a> Returns<'a> {
         }))
     }
 
-    /// Reads the stacks of the threads that are not back. To be called after the window closed, and after what is open then was read: of a
-    /// thread that was away all the time until its record is read, the stack still stands.
+    /// Reads the stacks of the threads that have not returned to a CPU. Call it after the window
+    /// closed and the open intervals were read. If a thread was away until its record was read,
+    /// its stack is still the same.
     pub(crate) fn read_stacks(&self, collector: &mut Collector<'_>) -> Result<()> {
         let mut reader = Reader::default();
         for thread in iterators::run::<PreexistingThread>(&self.find_unreturned)? {
@@ -53,8 +54,7 @@ impl<'a> Returns<'a> {
         Ok(())
     }
 
-    /// The intervals of threads that were just on their way back when the programs were
-    /// detached.
+    /// Returns the intervals of threads that were just returning when the programs were detached.
     pub(crate) fn left_over(&self) -> Vec<(StackKey, Tally)> {
         let values = self
             .returning

@@ -1,4 +1,4 @@
-//! One run of sampling, from a loaded object to what it counted.
+//! Session of sampling, from a loaded object to its counts.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -7,26 +7,25 @@ use libbpf_rs::Link;
 use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus, sleep_until};
 use profile::Rate;
 
-use crate::record::session::looks::Looks;
+use crate::record::session::pace::Pace;
 use crate::record::{Collected, Collector, Session, StackChoice};
 use unwind_tables::MOST_DUMPS;
 
-/// An object that is attached.
+/// Attached object that samples.
 pub struct SamplingSession<'a> {
     collector: Collector<'a>,
     samplers: Samplers<'a>,
-    /// What follows children.
+    /// Programs that follow children.
     followers: Vec<Link>,
-    looks: Looks<'a>,
+    pace: Pace<'a>,
 }
 
-/// How often to look after something new: a process has to live so much longer for its
-/// mappings to be read.
+/// Interval between takes after news: only a process that lives longer has its mappings read.
 const OFTEN: Duration = Duration::from_millis(5);
 
 impl<'a> SamplingSession<'a> {
-    /// Names the targets to the programs, attaches them as [`Samplers::attach`] does, and
-    /// has the unwind tables of the targets made.
+    /// Fills in the targets, attaches the programs as [`Samplers::attach`] does, and builds the
+    /// unwind tables of the targets.
     pub fn attach(
         object: &'a LoadedObject,
         kernel: &Kernel,
@@ -44,18 +43,19 @@ impl<'a> SamplingSession<'a> {
             collector,
             samplers,
             followers,
-            looks: Looks::new(object, targets, OFTEN..seldom(rate, only_cpu)?)?,
+            pace: Pace::new(object, targets, OFTEN..seldom(rate, only_cpu)?)?,
         })
     }
 
-    /// What takes the samples.
+    /// Returns the samplers.
     pub fn samplers(&self) -> &Samplers<'a> {
         &self.samplers
     }
 }
 
-/// How often to look at processes that have been there. They may map more code: until its
-/// tables are there, some looks later, each sample in it is a dump, for which there is room.
+/// Returns the interval between takes for known processes. A process may map more code, whose
+/// tables are built a few takes later. Until then, each sample in that code is a dump and takes
+/// capacity.
 fn seldom(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
     const LOOKS: u32 = 8;
     let Rate::Frequency(frequency) = rate else {
@@ -68,12 +68,12 @@ fn seldom(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
     let in_a_second = frequency.saturating_mul(cpus as u64).max(1);
     let room = Duration::from_secs(1) * MOST_DUMPS as u32 / LOOKS;
     let room = room.div_f64(in_a_second as f64);
-    Ok(room.clamp(OFTEN, Looks::SELDOM))
+    Ok(room.clamp(OFTEN, Pace::SELDOM))
 }
 
 impl Session for SamplingSession<'_> {
     fn take_interval(&self) -> Duration {
-        self.looks.interval()
+        self.pace.interval()
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
@@ -91,7 +91,7 @@ impl Session for SamplingSession<'_> {
         Ok(started)
     }
 
-    fn first_came(&mut self, start: u64) {
+    fn note_first_target(&mut self, start: u64) {
         self.collector.begin_parts(start);
     }
 
@@ -105,7 +105,7 @@ impl Session for SamplingSession<'_> {
     }
 
     fn close(self, _stop: u64) -> Result<Collected> {
-        drop((self.samplers, self.followers, self.looks));
+        drop((self.samplers, self.followers, self.pace));
         self.collector.finish()
     }
 }

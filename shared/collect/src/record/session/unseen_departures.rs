@@ -1,18 +1,20 @@
-//! Threads that left a CPU out of the programs' sight. Those that iterators visit are
-//! settled at the window's end (`settle_unseen_departure()` of `include/stacks/stack_edges.h`).
-//! Some virtual machines hide threads from iterators, too; `/proc` shows them, with the
-//! scheduler's account of how long they ran.
+//! Threads that left a CPU without an event.
+//!
+//! Programs settle the threads that iterators visit at the window's end
+//! (`settle_unseen_departure()` of `include/stacks/stack_edges.h`). Some virtual machines hide
+//! threads from iterators, too; `/proc` shows these, with the scheduler's account of how long
+//! they ran.
 
 use std::fs;
 
 use bpf::types::{STACK_MISSED, STACK_NONE, Thread, ThreadState};
 
-/// How far that account may lag behind: it is kept at each tick, 100 or more of which come
-/// in a second.
+/// Maximum lag of the scheduler's account, in ns: the kernel updates it at each tick, at least
+/// 100 times a second.
 const LAG_NS: u64 = 20_000_000;
 
-/// The record of a thread that by its record still runs at `stop`, and sleeps since before
-/// that: off the CPU since then.
+/// Returns the corrected record of a thread that runs at `stop` by its record, but has been
+/// asleep since before `stop`; `None` for other threads.
 pub(super) fn settle(mut thread: Thread, stop: u64) -> Option<Thread> {
     let is_long = stop.saturating_sub(thread.since()) > LAG_NS;
     if thread.state() != ThreadState::Running || !is_long {
@@ -25,13 +27,15 @@ pub(super) fn settle(mut thread: Thread, stop: u64) -> Option<Thread> {
     Some(thread)
 }
 
-/// When a thread left its CPU that ran for `ran` ns since it got that, if it sleeps now.
+/// Returns the time at which a thread left its CPU. It got the CPU at the time in its record, ran
+/// for `ran` ns, and sleeps now. Returns `None` if that time is not more than [`LAG_NS`] before
+/// `stop`, as `ran` may lag behind.
 fn departure(thread: &Thread, ran: u64, stop: u64) -> Option<u64> {
     let time = thread.since().saturating_add(ran);
     (time.saturating_add(LAG_NS) < stop).then_some(time)
 }
 
-/// As `depart_belatedly()` of `include/clock/thread_clock.h`.
+/// Moves a record off the CPU, as `depart_belatedly()` of `include/clock/thread_clock.h` does.
 fn depart(thread: &mut Thread, time: u64) {
     thread.running += time - thread.since();
     thread.off_since = time;
@@ -44,18 +48,18 @@ fn depart(thread: &mut Thread, time: u64) {
     thread.set_clock(time, ThreadState::Blocked);
 }
 
-/// How long a thread has run in all its life, nanoseconds, if it sleeps.
+/// Returns the total time that a thread has run, in ns, if it sleeps.
 fn ran_by_sleeper(pid: u32, tid: u32) -> Option<u64> {
     let read = |name: &str| fs::read(format!("/proc/{pid}/task/{tid}/{name}")).ok();
-    // First this: what it runs later may then be in the account.
+    // The state is read first: the account may then include a later run.
     sleeps(&read("stat")?).then_some(())?;
     let account = read("schedstat")?;
     let account = String::from_utf8_lossy(&account);
     account.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Whether a thread waits for something else than a CPU: field 3 of proc_pid_stat(5), behind
-/// the name, which may be any bytes.
+/// Returns whether a thread waits for something other than a CPU: field 3 of proc_pid_stat(5),
+/// after the name, which may be any bytes.
 fn sleeps(stat: &[u8]) -> bool {
     let stat = String::from_utf8_lossy(stat);
     let state = stat.rsplit_once(") ").map(|(_, fields)| fields);
@@ -101,12 +105,12 @@ mod tests {
         assert_eq!((thread.running, thread.off_since), (3, SINCE + 3));
         assert_eq!(thread.state(), ThreadState::Blocked);
         assert_eq!((thread.since(), thread.user), (SINCE + 3, STACK_MISSED));
-        // That is settled.
+        // The record is settled now.
         assert!(settle(thread, stop).is_none());
         assert!(settle(running(child.id()), SINCE + 10 * MS).is_none());
         child.kill().unwrap();
         child.wait().unwrap();
-        // Of one that ended nobody knows.
+        // A thread that has ended has no account.
         assert!(settle(running(child.id()), stop).is_none());
     }
 

@@ -1,4 +1,4 @@
-//! Functions that runtimes of languages run: read while they are there, and put between the
+//! Functions that runtimes of languages run: read while they exist, and inserted between the
 //! native frames.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,43 +15,43 @@ use symbolize::{CodeSource, Interpreted, Location, Symbolizer};
 
 use unwind_tables::{InterpretedFrames, MappedRuntime};
 
-/// Bytes of functions that are remembered: a target can make any number.
+/// Maximum bytes of functions that are kept: a target can make any number.
 const MOST_BYTES: usize = 128 << 20;
 
-/// Where the native frames are on the stack.
+/// Position of the native frames on the stack.
 pub(crate) struct Extent<'a> {
-    /// The stack pointer at the leaf.
+    /// Stack pointer at the leaf.
     pub(crate) stack_pointer: u64,
-    /// The canonical frame addresses, of the last frame or not.
+    /// Canonical frame addresses, with or without the last frame's.
     pub(crate) cfas: &'a [u64],
-    /// Whether the walk came to the thread's first function.
+    /// True if the unwind reached the thread's first function.
     pub(crate) reached_root: bool,
 }
 
-/// The functions that runtimes run, as far as they are known.
+/// Known functions that runtimes run.
 #[derive(Default)]
 pub(crate) struct Functions {
     known: HashMap<(Process, u64, u32), Arc<dyn Function>>,
-    /// Bytes that these take.
+    /// Size of the known functions, in bytes.
     bytes: usize,
-    /// The code that runs frames one by one, offsets by file.
+    /// Ranges of offsets of the code that runs frames one by one, by file.
     runs_one: HashMap<u32, Vec<(u64, u64)>>,
-    /// Whether the native frame that runs a runtime's frames is shown with them.
+    /// True if the native frame that runs a runtime's frames is shown with them.
     pub(crate) shows_runtime: bool,
-    /// Languages of which it is to be said if there is no runtime.
+    /// Languages whose absence is noted.
     pub(crate) expected: &'static [&'static dyn Language],
-    of_languages: BTreeMap<LanguageName, OfLanguage>,
+    by_language: BTreeMap<LanguageName, LanguageStats>,
 }
 
 /// Runtimes and stacks of one language.
-struct OfLanguage {
+struct LanguageStats {
     language: &'static dyn Language,
-    /// Versions whose frames nobody knows how to read.
+    /// Versions whose frames cannot be read.
     unknown: BTreeSet<String>,
     counts: Counts,
 }
 
-/// Stacks with frames of a runtime, by how these ended.
+/// Number of stacks with frames of a runtime, by how the chain of frames ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     whole: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Counts {
     not_read: u64,
 }
 
-/// The copy of a function that a program sent.
+/// Copy of a function that a program sent.
 struct Sent<'a>(&'a InterpretedFunction);
 
 impl Pieces for Sent<'_> {
@@ -83,7 +83,7 @@ impl Pieces for Sent<'_> {
 }
 
 impl Functions {
-    /// Keeps a function as a program sent it, if all of it came; else it is to be read.
+    /// Keeps a function that a program sent, if all of it arrived; otherwise it is read later.
     pub(crate) fn add(&mut self, event: &InterpretedFunction, layout: &Layout) {
         let frame = Frame {
             code: event.code,
@@ -108,7 +108,7 @@ impl Functions {
         }
     }
 
-    /// Puts frames of a runtime between native ones, leaf first.
+    /// Inserts frames of a runtime between native ones, leaf first.
     pub(crate) fn mix(
         &mut self,
         native: &[Location],
@@ -150,8 +150,8 @@ impl Functions {
         for frame in mixed {
             let is_caller = std::mem::replace(&mut ran_function, matches!(frame, Mixed::Frame(_)));
             match frame {
-                // An interpreter may call itself through a stub for each function, which a
-                // perf map calls as the function that is there already.
+                // An interpreter may call itself through a stub for each function. A perf map
+                // gives the stub the name of the function, which is in the stack already.
                 Mixed::Native(index)
                     if is_caller && matches!(native.get(index), Some(Location::Jit { .. })) => {}
                 Mixed::Native(index) => locations.extend(native.get(index)),
@@ -181,21 +181,21 @@ impl Functions {
             End::NotRead => Some(LanguageMark::NotRead),
         };
         if let Some(cut) = cut {
-            // Callers are missing from there on.
+            // The callers beyond this place are missing.
             let at = mark_at.unwrap_or(locations.len());
             locations.insert(at, mark(cut, symbolizer));
         }
-        let counts = &mut self.of_language(language).counts;
+        let counts = &mut self.language_stats(language).counts;
         counts.add(chain.end, is_unanchored);
         counts.gone += gone;
         locations
     }
 
-    /// Takes in a runtime that was found in a process.
-    pub(crate) fn see(&mut self, runtime: MappedRuntime) {
-        let of_language = self.of_language(runtime.language);
+    /// Keeps the facts about a runtime that was found in a process.
+    pub(crate) fn add_runtime(&mut self, runtime: MappedRuntime) {
+        let language_stats = self.language_stats(runtime.language);
         if runtime.attached.layout.is_none() {
-            of_language.unknown.insert(runtime.version);
+            language_stats.unknown.insert(runtime.version);
         }
         if let CodeSource::File(file) = runtime.source
             && !runtime.runs_one.is_empty()
@@ -204,9 +204,9 @@ impl Functions {
         }
     }
 
-    fn of_language(&mut self, language: &'static dyn Language) -> &mut OfLanguage {
-        let entry = self.of_languages.entry(language.name());
-        entry.or_insert_with(|| OfLanguage {
+    fn language_stats(&mut self, language: &'static dyn Language) -> &mut LanguageStats {
+        let entry = self.by_language.entry(language.name());
+        entry.or_insert_with(|| LanguageStats {
             language,
             unknown: BTreeSet::new(),
             counts: Counts::default(),
@@ -222,7 +222,7 @@ impl Functions {
             .any(|(start, end)| (*start..*end).contains(&offset))
     }
 
-    /// The function that a frame runs, if it can still be read or has been.
+    /// Returns the function that a frame runs, if it is known or can still be read.
     fn function(
         &mut self,
         frames: &InterpretedFrames,
@@ -236,7 +236,7 @@ impl Functions {
         {
             return Some(Arc::clone(known));
         }
-        // Programs send no more than fits.
+        // Programs send at most what fits into a message, so the lines may be missing.
         let layout = &frames.layout;
         let Some(read) = layout.language.function(layout, frame, memory) else {
             return known;
@@ -245,17 +245,17 @@ impl Functions {
         Some(read)
     }
 
-    /// Forgets the functions of programs that have ended.
+    /// Removes the functions of programs that have ended.
     pub(crate) fn forget(&mut self, has_ended: impl Fn(Process) -> bool) {
         self.known.retain(|(process, ..), _| !has_ended(*process));
         self.bytes = self.known.values().map(|function| function.size()).sum();
     }
 
-    /// Describes how runtimes' frames were read, if there were any, in lines.
+    /// Returns lines on how runtimes' frames were read, if there were any.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let seen = self.of_languages.values();
+        let seen = self.by_language.values();
         let is_missed =
-            |language: &&&dyn Language| !self.of_languages.contains_key(&language.name());
+            |language: &&&dyn Language| !self.by_language.contains_key(&language.name());
         let missed = self.expected.iter().filter(is_missed).map(|language| {
             format!(
                 "--language {}: no process that was measured has a {} interpreter; \
@@ -264,11 +264,11 @@ impl Functions {
                 language.title()
             )
         });
-        seen.flat_map(OfLanguage::notes).chain(missed).collect()
+        seen.flat_map(LanguageStats::notes).chain(missed).collect()
     }
 }
 
-impl OfLanguage {
+impl LanguageStats {
     fn notes(&self) -> Vec<String> {
         let Counts {
             whole,
@@ -314,7 +314,7 @@ impl Counts {
     }
 }
 
-/// Locates a frame of a function; `None` for one that the language itself does not show.
+/// Locates a frame of a function; `None` for a frame that the language itself does not show.
 fn locate(
     function: &dyn Function,
     frame: Frame,

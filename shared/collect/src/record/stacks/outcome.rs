@@ -1,21 +1,21 @@
-//! How the unwind of a user stack ended.
+//! End of the unwind of a user stack.
 
 use bpf::types::WalkEnd as ProgramsEnd;
 use unwind::{End, Walk};
 
 pub(crate) use unwind::End as WalkEnd;
 
-/// How a walk ended.
+/// End of an unwind, and the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Outcome {
     pub(crate) end: End,
-    /// Whether a frame was found by its frame pointer.
+    /// True if a frame was found by its frame pointer.
     pub(crate) by_frame_pointer: bool,
 }
 
 impl Outcome {
-    /// From `walk_end` of a program's message; `None` of a walk by the
-    /// kernel's helper, which does not say.
+    /// Parses `walk_end` of a program's message; `None` for a walk by the kernel's helper, which
+    /// does not report its end.
     pub(crate) fn from_program(walk_end: u32) -> Option<Outcome> {
         const BY_FRAME_POINTER: u32 = ProgramsEnd::WALK_BY_FRAME_POINTER.0;
         let end = match ProgramsEnd(walk_end & !BY_FRAME_POINTER) {

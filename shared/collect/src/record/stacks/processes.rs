@@ -1,5 +1,6 @@
-//! What a profile tells of processes. Each is looked at when it is first seen, as it may
-//! soon be gone; programs that follow children tell of those, however short they live.
+//! Descriptions of the processes in a profile. Each is read from `/proc` when the process is
+//! first seen, as it may soon be gone. Programs that follow children describe even short-lived
+//! ones.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -12,84 +13,84 @@ use process::Process;
 use profile::Text;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 
-/// Processes that are told of at most.
+/// Maximum processes that are described.
 const MOST: usize = 1 << 16;
-/// What is read of a file at most, in bytes.
+/// Maximum bytes that are read of a file.
 const MOST_BYTES: u64 = 16 << 10;
-/// The parent of the kernel's own threads: kthreadd (rest_init() of `init/main.c`).
+/// Parent of all kernel threads: kthreadd (rest_init() of `init/main.c`).
 const KTHREADD: u32 = 2;
 
-/// Nanoseconds of a clock tick, as `/proc` counts time: USER_HZ of
+/// Nanoseconds of a clock tick, the unit of time in `/proc`: USER_HZ of
 /// include/asm-generic/param.h is 100.
 const NANOSECONDS_A_TICK: u64 = 10_000_000;
 
-/// The processes seen so far.
+/// Processes seen so far.
 #[derive(Default)]
 pub(crate) struct Processes {
     seen: HashMap<Process, Seen>,
-    /// The program that was told of last, by process ID.
+    /// Program of which an event came last, by process ID.
     latest: HashMap<u32, Process>,
-    /// IDs of processes that found no room.
+    /// IDs of processes that found no capacity.
     left_out: HashSet<u32>,
 }
 
 #[derive(Default)]
 struct Seen {
-    /// What is known of it, if anything is.
+    /// Description, if there is one.
     known: Option<profile::Process>,
-    /// Whether `/proc` was asked.
-    has_looked: bool,
+    /// True once reading `/proc` was tried.
+    is_read: bool,
 }
 
 impl Processes {
-    /// Looks at a process, if it is new.
-    pub(crate) fn see(&mut self, process: Process) {
+    /// Reads the description of a process, if it is new.
+    pub(crate) fn look_up(&mut self, process: Process) {
         if self.seen.len() < MOST || self.seen.contains_key(&process) {
-            self.look_at(process);
+            self.read_once(process);
         } else {
             self.left_out.insert(process.pid);
         }
     }
 
-    fn look_at(&mut self, process: Process) {
+    fn read_once(&mut self, process: Process) {
         let seen = self.seen.entry(process).or_default();
-        if std::mem::replace(&mut seen.has_looked, true) {
+        if std::mem::replace(&mut seen.is_read, true) {
             return;
         }
-        let Ok(found) = look(process.pid) else {
+        let Ok(found) = read_process(process.pid) else {
             return;
         };
         match &mut seen.known {
             None => seen.known = Some(found),
-            // What was told is of the moment in which it happened.
+            // The event's facts hold for the moment of the event, so they stay.
             Some(known) if known.start_ticks == found.start_ticks => {
                 known.executable = found.executable;
                 known.cgroup = found.cgroup;
             }
-            // Another has its ID by now.
+            // Another process has taken the ID.
             Some(_) => {}
         }
     }
 
-    /// Keeps what a program tells of one that was forked, or that executes `arguments`
-    /// from now on, each of which ends with a NUL.
-    pub(crate) fn tell(&mut self, event: &ProcessEvent, arguments: &[u8]) {
+    /// Keeps a program's description of a process that was forked, or that executes `arguments`
+    /// from now on. Each argument ends with a NUL.
+    pub(crate) fn add_event(&mut self, event: &ProcessEvent, arguments: &[u8]) {
         if self.seen.len() >= MOST {
             self.left_out.insert(event.pid);
             return;
         }
         let start_ticks = event.started / NANOSECONDS_A_TICK;
-        let of = |pid| {
+        let latest_known = |pid| {
             let latest = self.latest.get(pid)?;
             self.seen.get(latest)?.known.as_ref()
         };
-        // Who forked it, though somebody else may have adopted it.
-        let before = of(&event.pid).filter(|before| before.start_ticks == start_ticks);
-        let was_told = before.is_some();
+        // The parent is the process that forked it, even if another has adopted it since.
+        let before = latest_known(&event.pid).filter(|before| before.start_ticks == start_ticks);
+        let is_known = before.is_some();
         let parent = before.map_or(event.parent, |before| before.parent);
-        // Until it executes a program it is as its parent.
+        // Until it executes a program, it has its parent's command line.
         let command_line = match arguments {
-            [] => of(&parent).map_or(Vec::new(), |parent| parent.command_line.clone()),
+            [] => latest_known(&parent).map_or(Vec::new(), |parent| parent.command_line.clone()),
             arguments => words(&String::from_utf8_lossy(arguments)),
         };
         let process = Process {
@@ -105,22 +106,23 @@ impl Processes {
             cgroup: Text::default(),
             is_kernel_thread: false,
         };
-        // What it was before it executed this is of no use any more.
-        if let Some(last) = was_told.then(|| self.latest.get(&event.pid)).flatten() {
+        // The description from before the exec is no longer needed.
+        if let Some(last) = is_known.then(|| self.latest.get(&event.pid)).flatten() {
             self.seen.remove(last);
         }
         self.seen.entry(process).or_default().known = Some(known);
         self.latest.insert(event.pid, process);
     }
 
-    /// Returns how many processes found no room.
+    /// Returns how many processes found no capacity.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out.len() as u64
     }
 
-    /// Those with these IDs, in the order of their IDs and programs. One that was not
-    /// seen is looked at now. Some are threads of the kernel's own, which may have ended.
-    pub(crate) fn told(
+    /// Returns the descriptions of the processes with these IDs, in the order of IDs and
+    /// programs. A process without a description is read now. `kernel_threads` are the IDs of
+    /// kernel threads, which may have ended.
+    pub(crate) fn into_descriptions(
         mut self,
         wanted: &BTreeSet<u32>,
         kernel_threads: &BTreeSet<u32>,
@@ -130,32 +132,35 @@ impl Processes {
             unseen.remove(&process.pid);
         }
         for pid in unseen {
-            self.look_at(Process { pid, instance: 0 });
+            self.read_once(Process { pid, instance: 0 });
         }
         let seen = self.seen.into_iter();
-        let mut told: Vec<_> = seen
+        let mut described: Vec<_> = seen
             .filter(|(process, _)| wanted.contains(&process.pid))
             .filter_map(|(process, seen)| {
-                // A program has another instance.
+                // A process that runs a program has another instance.
                 let is_kernel_thread =
                     process.instance == 0 && kernel_threads.contains(&process.pid);
                 let ended = || is_kernel_thread.then(|| ended_kernel_thread(process.pid));
-                let told = seen.known.or_else(ended)?;
+                let described = seen.known.or_else(ended)?;
                 Some((
                     process,
                     profile::Process {
                         is_kernel_thread,
-                        ..told
+                        ..described
                     },
                 ))
             })
             .collect();
-        told.sort_by_key(|(process, _)| *process);
-        told.into_iter().map(|(_, told)| told).collect()
+        described.sort_by_key(|(process, _)| *process);
+        described
+            .into_iter()
+            .map(|(_, described)| described)
+            .collect()
     }
 }
 
-/// What is known of a thread of the kernel's own that has ended.
+/// Returns the description of a kernel thread that has ended.
 fn ended_kernel_thread(pid: u32) -> profile::Process {
     profile::Process {
         pid,
@@ -164,8 +169,9 @@ fn ended_kernel_thread(pid: u32) -> profile::Process {
     }
 }
 
-/// What `/proc` says of a process. All of it is of one, whoever has its ID later.
-fn look(pid: u32) -> io::Result<profile::Process> {
+/// Reads the description of a process from `/proc`. All of it is of one process, even if another
+/// gets the ID meanwhile.
+fn read_process(pid: u32) -> io::Result<profile::Process> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
     let (parent, start_ticks) = parse_stat(&text(&folder, "stat")?)
@@ -185,7 +191,7 @@ fn look(pid: u32) -> io::Result<profile::Process> {
         pid,
         parent,
         start_ticks: start_ticks.saturating_add_signed(-ahead),
-        // A kernel thread has none.
+        // A kernel thread has no executable.
         executable: executable.unwrap_or_default().into(),
         command_line: words(&String::from_utf8_lossy(&command_line)),
         cgroup: cgroup
@@ -193,12 +199,12 @@ fn look(pid: u32) -> io::Result<profile::Process> {
             .find_map(|line| line.strip_prefix("0::"))
             .unwrap_or_default()
             .into(),
-        // The kernel's programs say that of a thread.
+        // The records of threads show which are kernel threads.
         is_kernel_thread: false,
     })
 }
 
-/// The arguments of a command line, each with a NUL at its end.
+/// Splits a command line into its arguments, each of which ends with a NUL.
 fn words(command_line: &str) -> Vec<Text> {
     let words = command_line.split_terminator('\0');
     words.map(Text::from).collect()
@@ -218,7 +224,7 @@ fn text(folder: &OwnedFd, name: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Parent and start: fields 4 and 22 of proc(5). The name before them may have any
+/// Parses parent and start: fields 4 and 22 of proc(5). The name before them may have any
 /// characters, and ends at the last `)`.
 fn parse_stat(stat: &str) -> Option<(u32, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -243,19 +249,20 @@ mod tests {
         };
         let mut processes = Processes::default();
         let (shell, child, other) = (4_194_301, 4_194_302, 4_194_303);
-        processes.tell(&event(shell, 1, 50, 5), b"sh\0-c\0true\0");
-        processes.tell(&event(child, shell, 70, 7), b"");
-        // Adopted, it executes something, with a word that is cut off.
-        processes.tell(&event(child, 1, 71, 7), b"sleep\x001");
-        // Another one, of a parent that nobody told of.
-        processes.tell(&event(child, other, 90, 9), b"");
-        let told = processes.told(&BTreeSet::from([shell, child]), &BTreeSet::new());
-        let told: Vec<_> = (told.iter())
+        processes.add_event(&event(shell, 1, 50, 5), b"sh\0-c\0true\0");
+        processes.add_event(&event(child, shell, 70, 7), b"");
+        // Adopted, it executes a program, with a word that is cut off.
+        processes.add_event(&event(child, 1, 71, 7), b"sleep\x001");
+        // Another process has the ID, with a parent that no event described.
+        processes.add_event(&event(child, other, 90, 9), b"");
+        let described =
+            processes.into_descriptions(&BTreeSet::from([shell, child]), &BTreeSet::new());
+        let described: Vec<_> = (described.iter())
             .map(|process| (process.parent, process.command_line.join(" ")))
             .collect();
         let expected = [(1, "sh -c true"), (shell, "sleep 1"), (other, "")];
         assert_eq!(
-            told,
+            described,
             expected.map(|(parent, line)| (parent, line.to_owned()))
         );
     }

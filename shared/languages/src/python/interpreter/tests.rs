@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::*;
 
-/// A library made of `source`, and its name.
+/// Compiles a library from `source`, and returns its bytes.
 fn compile(source: &str, options: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let [input, output] = ["library.c", "library.so"].map(|name| directory.path().join(name));
@@ -43,11 +43,11 @@ fn versions_are_what_the_file_says_first() {
         (PLAIN.into(), "python3.8", Some("3.8")),
         (PLAIN.into(), "python3", None),
         (PLAIN.into(), "/opt/python3.9/bin/program", None),
-        // Later ones have what says whether they have the lock.
+        // Later versions have the word that shows whether they have the lock.
         (PLAIN.into(), "libpython3.13.so.1.0", None),
         (offsets("0", 0), "libpython3.13.so.1.0", None),
         (offsets("0x1030d00f0", 0), "libpython3.8.so", Some("3.8")),
-        // What is none.
+        // These files contain no interpreter.
         (
             "int _PyRuntime(void) { return 1; }".into(),
             "python3.8",
@@ -66,7 +66,7 @@ fn versions_are_what_the_file_says_first() {
             "{source} in {name}"
         );
     }
-    // Without debugging symbols, and where it is.
+    // The library has no debugging symbols, and its data are at another address.
     let stripped = compile(PLAIN, &["-s", "-Wl,--section-start=.data=0x123000"]);
     let found = find(&stripped, "libpython3.8.so").unwrap();
     let near = found.runtime.abs_diff(0x12_3000);
@@ -76,7 +76,7 @@ fn versions_are_what_the_file_says_first() {
 
 #[test]
 fn what_belongs_to_an_interpreter_is_none() {
-    // Its extension modules refer to what it has.
+    // Its extension modules refer to its symbols.
     let python = "import sysconfig; print(sysconfig.get_path('stdlib'))";
     let output = Command::new("/usr/bin/python3")
         .args(["-I", "-c", python])

@@ -1,4 +1,4 @@
-//! Threads' frames, against what the interpreter says of them.
+//! Test of threads' frames against the interpreter's own tracebacks.
 
 use std::fs;
 use std::thread::sleep;
@@ -11,7 +11,7 @@ use super::{Target, interpreters};
 use crate::interleave::Link;
 use crate::python::{Anchoring, End, read, walk};
 
-/// A thread that is about to sleep.
+/// Thread that is about to sleep.
 #[derive(Deserialize)]
 struct Row {
     thread: i32,
@@ -61,7 +61,7 @@ fn check(target: &Target, row: &Row) {
         }
     }
     assert_eq!(named, row.chain, "{version}");
-    // What is to clean up after an __init__; 3.12 can do so as well, but does not here.
+    // Hidden frames clean up after an __init__; 3.12 can have them as well, but has none here.
     let is_long = named.len() > 300;
     assert_eq!(hidden > 0, version.minor >= 13 && is_long, "{version}");
 
@@ -75,13 +75,13 @@ fn check(target: &Target, row: &Row) {
     match layout.anchoring {
         Anchoring::Nothing => assert!(anchors.is_empty()),
         Anchoring::EveryFrame => assert_eq!(anchors.len(), frames, "{version}"),
-        // Calls from Python to Python are run by one native frame.
+        // One native frame runs the calls from Python to Python.
         Anchoring::EntryFrames | Anchoring::BoundaryFrames => {
             assert!(ends_at_one && anchors.len() < frames, "{version}");
         }
     }
 
-    // As far as asked for, and no thread but that one.
+    // The walk stops after `most` links, and finds no other thread's frames.
     for most in [0, 1, 5, chain.links.len() - 1, chain.links.len()] {
         let part = walk(&mut memory, layout, target.runtime, pointer, most);
         assert_eq!(part.links, chain.links[..most]);
@@ -114,17 +114,17 @@ fn wait_until_it_sleeps(thread: i32) {
     }
 }
 
-/// The registers of a thread that goes on sleeping afterwards.
+/// Returns the registers of a thread that continues to sleep afterwards.
 fn registers(thread: i32) -> libc::user_regs_struct {
     // SAFETY: a struct of integers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     let request = |request, data: *mut libc::c_void| {
-        // SAFETY: what is written to has the size that the request writes.
+        // SAFETY: `data` points to as many bytes as the request writes.
         let done = unsafe { libc::ptrace(request, thread, 0, data) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     };
     request(libc::PTRACE_ATTACH, std::ptr::null_mut());
-    // SAFETY: no status is asked for.
+    // SAFETY: the status pointer is null.
     unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL) };
     request(libc::PTRACE_GETREGS, (&raw mut registers).cast());
     request(libc::PTRACE_DETACH, std::ptr::null_mut());

@@ -1,4 +1,4 @@
-//! Code objects of the standard library, against what the interpreter says of them.
+//! Test of code objects of the standard library against the interpreter's own values.
 
 use process::ProcessMemory;
 use serde::Deserialize;
@@ -13,9 +13,9 @@ struct Row {
     name: String,
     file: String,
     first_line: u32,
-    /// Instructions from the first to before the second have this line.
+    /// Ranges of instructions, from the first to before the second, with their line.
     lines: Vec<(i32, i32, Option<u32>)>,
-    /// The first instruction of what counts as begun, from 3.11 on.
+    /// First instruction of the begun code, from 3.11 on.
     begin: Option<i32>,
     is_generator: bool,
 }

@@ -1,5 +1,5 @@
-//! Against the interpreters that this machine has: `python3`, those of pyenv, and those that
-//! scripts/pythons/fetch.sh keeps.
+//! Tests with the interpreters of this machine: `python3`, the versions of pyenv, and the
+//! versions that scripts/pythons/fetch.sh keeps.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chains;
@@ -15,13 +15,13 @@ use serde::Deserialize;
 
 use super::{Interpreter, Layout, find, layout};
 
-/// A process that runs target.py.
+/// Process that runs target.py.
 struct Target {
     child: Child,
     rows: Lines<BufReader<ChildStdout>>,
     interpreter: Interpreter,
     layout: &'static Layout,
-    /// Where `_PyRuntime` is in the process.
+    /// Address of `_PyRuntime` in the process.
     runtime: u64,
 }
 
@@ -38,7 +38,7 @@ impl Target {
             .spawn()
             .unwrap();
         let mut rows = BufReader::new(child.stdout.take().unwrap()).lines();
-        // Until it has said something, nothing is where it will be.
+        // Before its first line, its data have no final addresses.
         let first = rows.next().unwrap().unwrap();
         assert_eq!(first, "ready");
         let (interpreter, bias) = interpreter_of(child.id()).unwrap();
@@ -46,7 +46,7 @@ impl Target {
             child,
             rows,
             interpreter,
-            layout: layout::of(interpreter.version).unwrap(),
+            layout: layout::by_version(interpreter.version).unwrap(),
             runtime: interpreter.runtime.wrapping_add(bias),
         }
     }
@@ -64,7 +64,8 @@ impl Drop for Target {
     }
 }
 
-/// The interpreter of a process, and what is added to its file's addresses.
+/// Returns the interpreter of a process, and the difference between addresses in the process and
+/// in the file.
 fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     maps.lines().find_map(|line| {
@@ -74,7 +75,7 @@ fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
         };
         let number = |text| u64::from_str_radix(text, 16).unwrap();
         let start = number(range.split_once('-')?.0);
-        // It may have mounts of its own.
+        // The process may have mounts of its own.
         let seen = format!("/proc/{pid}/root{path}");
         let file = File::open(seen).ok().filter(|_| flags.contains('x'))?;
         let interpreter = find(&file, path)?;
@@ -83,8 +84,8 @@ fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
     })
 }
 
-/// Those for which there is a layout, with their minor versions: the distribution's and the
-/// newest of the others, or all with `SYSTEMSCOPE_ALL_VERSIONS`.
+/// Returns the interpreters with a known layout, with their minor versions: the distribution's
+/// and the newest of the others, or all with `SYSTEMSCOPE_ALL_VERSIONS`.
 fn interpreters() -> Vec<(u8, PathBuf)> {
     let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
     let cache = env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
@@ -107,7 +108,7 @@ fn interpreters() -> Vec<(u8, PathBuf)> {
     known
 }
 
-/// As it says itself.
+/// Returns the minor version that an interpreter reports.
 fn minor(python: &Path) -> Option<u8> {
     let script = "import sys; print(sys.version_info[1])";
     let output = Command::new(python).args(["-I", "-c", script]).output();

@@ -1,4 +1,4 @@
-"""What the tests read the memory of.
+"""Target of the tests, which read its memory.
 
 usage: target.py frames     two threads block in nested calls
        target.py lines      code objects of the standard library are kept
@@ -124,7 +124,7 @@ multiprocessing.pool optparse pdb pickle pickletools platform random shutil
 socketserver statistics string subprocess tarfile tempfile threading tokenize
 traceback typing unittest.mock urllib.request uuid weakref zipfile""".split()
 
-# Longer than an entry of any table has room for, forwards and back.
+# Longer than an entry of any table can hold, forwards and back.
 LONG = "def long():\n    f({}a,{}b,{}c)\n    return [{}]\n".format(
     "\n" * 300, "\n" * 200, "\n" * 40000, ", ".join(["a.b"] * 400)
 )

@@ -14,7 +14,7 @@ const CFRAME: u64 = 0x4_0000;
 const FRAMES: u64 = 0x5_0000;
 const CODE: u64 = 0x6_0000;
 
-/// Memory that is made up; 0 where nothing was written, and none below a page.
+/// Made-up memory: 0 where nothing was written, and unreadable in the first page.
 #[derive(Clone, Default)]
 struct Made(HashMap<u64, u8>);
 
@@ -42,7 +42,7 @@ fn frame_at(index: u64) -> u64 {
     FRAMES + index * 0x100
 }
 
-/// A thread with so many frames, all of one activation, and what ends it.
+/// Returns a thread with `frames` frames of one activation, and the frame that ends it.
 fn thread(layout: &Layout, frames: u64) -> Made {
     let mut made = Made::default();
     made.put(RUNTIME, layout.runtime_tss_key, 1 | 5 << 32);
@@ -77,7 +77,7 @@ fn thread(layout: &Layout, frames: u64) -> Made {
             unit => 10 / u64::from(unit),
         };
         made.put(frame, layout.frame_instruction, instruction);
-        // Of what is not there, nothing may be read.
+        // The walk must not read beyond a frame's fields.
         made.write(frame + u64::from(layout.frame_bytes), &[0xff; 8]);
     }
     if layout.anchoring == Anchoring::EntryFrames {
@@ -151,7 +151,7 @@ fn what_no_interpreter_leaves_is_broken() {
         let previous = layout.frame_previous;
         let (found, _) = end(&|made| made.put(first, previous, frame_at(1) + 4));
         assert_eq!(found, End::Broken);
-        // A ring, and a way out of memory.
+        // A ring, and a pointer out of memory.
         let ring = end(&|made| made.put(frame_at(1), previous, first));
         if minor != 10 {
             assert_eq!(ring, (End::TooDeep, 100), "3.{minor}");
@@ -174,7 +174,7 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
         };
         let key = layout.runtime_tss_key;
         for other in [
-            // The key is not there yet, there is no such key, or it has no value.
+            // The key does not exist yet, its number is too large, or it has no value.
             5 << 32,
             1 | 1024 << 32,
             1 | u64::from(u32::MAX) << 32,
@@ -183,7 +183,7 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
         ] {
             assert_eq!(end(&|made| made.put(RUNTIME, key, other)), End::NoThread);
         }
-        // What lies behind the values of the last key is none.
+        // Words after the last key's value are no values.
         let behind = |made: &mut Made| {
             made.put(RUNTIME, key, 1 | 1024 << 32);
             made.put(SELF + 0x610, 0, SELF + 0x800);
@@ -196,7 +196,7 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
         assert_eq!(end(&|made| made.put(THREAD, id, SELF + 8)), End::NoThread);
         let none = |made: &mut Made| made.put(SELF + 0x310, 88, 0);
         assert_eq!(end(&none), End::NoThread);
-        // It has not called anything, which 3.12 tells by a frame of its own.
+        // The thread has not called anything. In 3.12, a frame of its own shows that.
         let frame = layout.thread_frame;
         if frame != 0 {
             assert_eq!(end(&|made| made.put(THREAD, frame, 0)), End::Whole);
@@ -208,7 +208,7 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
 fn values_of_keys_are_where_the_c_library_has_them() {
     let layout = &LAYOUTS[0];
     let mut thread = vec![0_u64; 64];
-    // SAFETY: it has no arguments.
+    // SAFETY: the function has no arguments.
     let pointer = unsafe { libc::pthread_self() };
     thread[usize::from(layout.thread_id) / 8] = pointer;
     let mut keys = Vec::new();
@@ -227,7 +227,7 @@ fn values_of_keys_are_where_the_c_library_has_them() {
             walk(&mut memory, layout, runtime.as_ptr() as u64, pointer, 9).end
         };
         let before = find();
-        // SAFETY: the key was made above; what it refers to is not used by anyone else.
+        // SAFETY: the key was created above, and only this test uses its value.
         unsafe { libc::pthread_setspecific(key, thread.as_ptr().cast()) };
         assert_eq!((before, find()), (End::NoThread, End::Whole), "{key}");
         // SAFETY: as above.
@@ -236,12 +236,12 @@ fn values_of_keys_are_where_the_c_library_has_them() {
     }
     assert!(tried > 100);
     for key in keys {
-        // SAFETY: it was made above.
+        // SAFETY: the key was created above.
         unsafe { libc::pthread_key_delete(key) };
     }
 }
 
-/// Memory that has anything anywhere, most of it addresses in itself.
+/// Memory with random values everywhere, most of them addresses in itself.
 struct Wild(tamper::Random);
 
 impl Memory for Wild {

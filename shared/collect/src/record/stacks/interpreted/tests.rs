@@ -5,9 +5,9 @@ use languages::{Chain, Layout};
 use super::*;
 
 const MINOR: u32 = 11;
-/// Of a process that is not there: nothing can be read of it.
+/// ID of a process that does not exist: nothing of it can be read.
 const NOBODY: u32 = 10_000_000;
-/// Where it had its function, and what belongs to that.
+/// Address of the process's function, and of the function's parts.
 const CODE: u64 = 0x1000;
 const NAME: u64 = 0x2000;
 const FILE: u64 = 0x3000;
@@ -52,7 +52,7 @@ fn stacks_are_counted_by_how_their_frames_ended() {
         };
         functions.mix(&[Location::Unknown], &extent, &frames, &mut symbolizer);
     };
-    // No anchor says where these belong.
+    // No anchor shows where these frames belong.
     mix(End::Whole, 3);
     for (times, end) in [
         (2, End::ReadFailed),
