@@ -1,4 +1,4 @@
-//! What programs print, read by the documented formats.
+//! Readers for the output of programs in the documented formats.
 
 pub mod chain;
 pub mod clocks;

@@ -38,7 +38,7 @@ pub(crate) fn weight(value: u64) -> Weight {
     }
 }
 
-/// Blocked time with awkward names, in nanoseconds.
+/// Returns a profile of blocked time with awkward names, in nanoseconds.
 pub(crate) fn blocked() -> Profile {
     let mut profile = Profile::new(Unit::Nanoseconds);
     let user = ["main", "wait(int; char)"];
@@ -57,7 +57,7 @@ pub(crate) fn blocked() -> Profile {
     profile
 }
 
-/// A wait that `b` ended, which a timer had woken, and one that goes on.
+/// Returns a profile with a wait that `b` ended, after a timer woke `b`, and a wait that goes on.
 pub(crate) fn woken() -> Profile {
     let mut profile = Profile::new(Unit::Nanoseconds);
     let waker = |profile: &mut Profile, comm, thread, user: &[&str], kernel: &[&str]| Waker {

@@ -1,4 +1,4 @@
-//! Formats of profiles: what each must say of itself, and the list of all.
+//! The trait of formats of profiles, and the list of all formats.
 
 use std::io::{self, Write};
 use std::ops::BitOr;
@@ -16,25 +16,25 @@ use crate::svg::Svg;
 use crate::waits::Waits;
 use crate::{Options, Written};
 
-/// What a format shows that costs something to measure.
+/// Data that a format shows and that costs something to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Frames of one function are told apart by their addresses.
     pub addresses: bool,
-    /// Threads are told apart, and so are processes.
+    /// Threads are told apart, and processes too.
     pub threads: bool,
-    /// Processes are.
+    /// Processes are told apart.
     pub processes: bool,
-    /// Threads have their accounts, those that ended too.
+    /// Threads have their accounts, ended threads included.
     pub accounts: bool,
-    /// It is known why threads waited, and for what.
+    /// Waits have their reasons and resources.
     pub reasons: bool,
-    /// It is known who let go of what threads waited for.
+    /// Waits have the threads that released the resources.
     pub wakers: bool,
 }
 
 impl Needs {
-    /// Nothing but names.
+    /// Nothing beyond names.
     pub const NAMES: Needs = Needs {
         addresses: false,
         threads: false,
@@ -71,27 +71,27 @@ impl BitOr for Needs {
 
 /// A format that a whole profile can be written in, as one stream.
 pub trait Format: Sync {
-    /// What it is called; no two have the same name.
+    /// Returns the format's name, which no other format has.
     fn name(&self) -> &'static str;
 
-    /// What names of its files end in, the dot included; no two formats have the same.
+    /// Returns the endings of its files' names with the dot, which no other format has.
     fn endings(&self) -> &'static [&'static str];
 
-    /// Readers of the format, in Markdown.
+    /// Returns the programs that read the format, in Markdown.
     fn readers(&self) -> &'static str;
 
-    /// What the profile must have for it.
+    /// Returns the data that the profile must have for this format.
     fn needs(&self) -> Needs;
 
-    /// Whether it is not made for a terminal.
+    /// Returns whether the format is unfit for a terminal.
     fn is_binary(&self) -> bool {
         false
     }
 
-    /// Writes a profile; what of `options` it has no place for is none of its business.
+    /// Writes a profile. A format ignores `options` that do not apply to it.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the errors of `writer`.
     fn write(
         &self,
         profile: &Profile,
@@ -100,7 +100,7 @@ pub trait Format: Sync {
     ) -> io::Result<Written>;
 }
 
-/// All of them.
+/// All formats of whole profiles.
 pub const FORMATS: &[&dyn Format] = &[
     &Folded,
     &Svg,
@@ -113,14 +113,14 @@ pub const FORMATS: &[&dyn Format] = &[
     &Classic,
 ];
 
-/// The names of all formats, for a sentence.
+/// Returns the names of all formats, separated by commas.
 #[must_use]
 pub fn names() -> String {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     names.join(", ")
 }
 
-/// The first ending of each format that has one, for a sentence.
+/// Returns the first ending of each format that has one, separated by commas.
 #[must_use]
 pub fn endings() -> String {
     let endings = FORMATS.iter().filter_map(|format| format.endings().first());
@@ -128,20 +128,20 @@ pub fn endings() -> String {
     endings.join(", ")
 }
 
-/// The format of a name.
+/// Returns the format with a name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Format> {
     let mut formats = FORMATS.iter().copied();
     formats.find(|format| format.name() == name)
 }
 
-/// The format whose ending a file's name has; of several the one with the longest.
+/// Returns the format whose ending a file's name has; the longest ending wins.
 #[must_use]
 pub fn by_ending(file: &str) -> Option<&'static dyn Format> {
     ending(file).map(|(format, _)| format)
 }
 
-/// A file's name without a format's ending.
+/// Returns a file's name without a format's ending.
 #[must_use]
 pub fn without_ending(file: &str) -> &str {
     match ending(file) {
@@ -180,17 +180,17 @@ mod tests {
             assert_eq!(found, Some(format.name()));
         }
         assert!(by_name("").is_none() && by_name("Folded").is_none());
-        let of = |file| by_ending(file).map(Format::name);
-        assert_eq!(of("a.json"), Some("json"));
-        assert_eq!(of("a.speedscope.json"), Some("speedscope"));
-        assert_eq!(of("dir/run.pb.gz"), Some("pprof"));
-        assert_eq!([of("a"), of("a.txt"), of(".svg")], [None; 3]);
+        let name_of = |file| by_ending(file).map(Format::name);
+        assert_eq!(name_of("a.json"), Some("json"));
+        assert_eq!(name_of("a.speedscope.json"), Some("speedscope"));
+        assert_eq!(name_of("dir/run.pb.gz"), Some("pprof"));
+        assert_eq!([name_of("a"), name_of("a.txt"), name_of(".svg")], [None; 3]);
         assert_eq!(without_ending("a.speedscope.json"), "a");
         assert_eq!(without_ending("dir/run.pb.gz"), "dir/run");
         assert_eq!(without_ending("run.2"), "run.2");
     }
 
-    /// Rows of the table of formats in Markdown.
+    /// Returns the rows of the table of formats in Markdown.
     fn table() -> String {
         let row = |format: &&dyn Format| {
             let endings = format.endings().iter();
@@ -226,7 +226,7 @@ mod tests {
             let mut bytes = Vec::new();
             let written = format.write(&profile, &Options::default(), &mut bytes);
             assert!(written.is_ok() && !bytes.is_empty(), "{}", format.name());
-            // Less room than that, as on a full disk.
+            // A buffer of half the size fails as a full disk does.
             let half = bytes.len() / 2;
             let mut room = &mut bytes[..half];
             let written = format.write(&profile, &Options::default(), &mut room);

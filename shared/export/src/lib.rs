@@ -1,23 +1,23 @@
-//! Writing what was measured: one module per format.
+//! Writers of measurements, one module per format.
 //!
-//! Whole profiles, as [`FORMATS`] lists them:
+//! Formats of whole profiles, as [`FORMATS`] lists them:
 //!
 //! - [`folded`]: one line per stack, for flame graph tools and for reading back
 //! - [`classic`]: several lines per stack, leaf first, as bcc prints them
 //! - [`svg`]: an interactive flame graph
-//! - [`pprof`]: for `go tool pprof` and what else reads its profiles
+//! - [`pprof`]: for `go tool pprof` and other programs that read its profiles
 //! - [`speedscope`]: for speedscope.app
 //! - [`perf_script`]: as `perf script` prints samples
 //! - [`json`]: an object, for programs
-//! - [`waits`]: what was waited for, as a table
-//! - [`capture`]: all of it, for later and for elsewhere
+//! - [`waits`]: a table of the resources that threads waited for
+//! - [`capture`]: the whole measurement, for later analysis and for other machines
 //!
-//! And parts of them:
+//! Formats of parts of a profile:
 //!
 //! - [`clocks`]: one tab-separated row per thread
 //! - [`distribution`]: spans by length: histograms, percentiles, JSON
-//! - [`report`]: tables and analyses to be read by people
-//! - [`diff`]: what changed from one profile to another
+//! - [`report`]: tables and analyses for people
+//! - [`diff`]: differences between two profiles
 
 pub mod diff;
 pub mod distribution;

@@ -1,18 +1,18 @@
-//! What a profile's values count, for formats that have names and units for it.
+//! Unit of a profile's values, for formats that name units.
 
 use profile::{Profile, Rate, Sample, State, Unit};
 
-/// What the values are.
+/// Unit of the sample values, with the factor that converts them to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// Time: this many nanoseconds to a value.
+    /// Time: each value stands for this many nanoseconds.
     Time(u64),
-    /// Events by perf's name: this many to a value.
+    /// Events by perf's name: each value stands for this many of them.
     Events(String, u64),
 }
 
 impl Measure {
-    pub(crate) fn of(profile: &Profile) -> Measure {
+    pub(crate) fn new(profile: &Profile) -> Measure {
         let sampling = match (profile.unit, &profile.meta.sampling) {
             (Unit::Nanoseconds, _) => return Measure::Time(1),
             (Unit::Samples, None) => return Measure::Events("samples".to_owned(), 1),
@@ -26,35 +26,34 @@ impl Measure {
         }
     }
 
-    /// What a value is divided by where it is shown, and what it is called then.
-    pub(crate) fn shown(&self) -> (u64, &str) {
+    /// Returns the divisor of displayed values, and the name of their unit.
+    pub(crate) fn display_unit(&self) -> (u64, &str) {
         match self {
             Measure::Time(_) => (1_000, "µs"),
             Measure::Events(name, _) => (1, name),
         }
     }
 
-    /// Every sample of a profile with its value in nanoseconds or events.
+    /// Iterates over the samples of a profile with their values in nanoseconds or events.
     pub(crate) fn values(&self, profile: &Profile) -> impl Iterator<Item = (Sample, u64)> {
         let values = profile.values();
-        values.map(|(sample, value)| (sample, self.of_value(value)))
+        values.map(|(sample, value)| (sample, self.convert(value)))
     }
 
-    /// A value in nanoseconds or events.
-    pub(crate) fn of_value(&self, value: u64) -> u64 {
+    /// Converts a value to nanoseconds or events.
+    pub(crate) fn convert(&self, value: u64) -> u64 {
         match self {
             Measure::Time(each) | Measure::Events(_, each) => value.saturating_mul(*each),
         }
     }
 }
 
-/// The state that samples without one have, where all have the same: that of samples taken
-/// on CPUs.
+/// Returns the state that samples without a state have: CPU samples are all running.
 pub(crate) fn implied_state(profile: &Profile) -> Option<State> {
     (profile.unit == Unit::Samples).then_some(State::Running)
 }
 
-/// A state, as a word.
+/// Returns a state as a word.
 pub(crate) fn state_name(state: State) -> &'static str {
     match state {
         State::Running => "running",
@@ -75,7 +74,7 @@ mod tests {
             let mut profile = Profile::new(Unit::Samples);
             let event = event.into();
             profile.meta.sampling = Some(Sampling { event, rate });
-            Measure::of(&profile)
+            Measure::new(&profile)
         };
         let events = |name: &str, each| Measure::Events(name.to_owned(), each);
         let at_49 = Rate::Frequency(49);
@@ -88,8 +87,8 @@ mod tests {
             measure("cpu-cycles", every_1000),
             events("cpu-cycles", 1000)
         );
-        assert_eq!(measure("cpu-cycles", every_1000).of_value(3), 3000);
-        let measure = |unit| Measure::of(&Profile::new(unit));
+        assert_eq!(measure("cpu-cycles", every_1000).convert(3), 3000);
+        let measure = |unit| Measure::new(&Profile::new(unit));
         assert_eq!(measure(Unit::Nanoseconds), Measure::Time(1));
         assert_eq!(measure(Unit::Samples), events("samples", 1));
     }

@@ -1,4 +1,4 @@
-//! A chain of calls that is known, and whether a stack is that chain.
+//! A known chain of calls, and comparisons of stacks with it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -7,9 +7,9 @@ use crate::printed::folded::bare;
 use crate::truth::gdb::{self, Backtrace};
 use crate::{Folded, Line};
 
-/// A chain of calls from the root to the leaf. The workload's own functions are
-/// known by its construction; how many frames the libraries put around and
-/// between them is not, and a debugger is asked.
+/// A chain of calls from the root to the leaf. The workload's own functions are known from its
+/// source. The number of library frames around and between them is not, so it comes from a
+/// debugger.
 #[derive(Clone)]
 pub struct Chain {
     frames: Vec<Frame>,
@@ -17,14 +17,14 @@ pub struct Chain {
 
 #[derive(Clone)]
 enum Frame {
-    /// A function of the workload: this and no other.
+    /// A function of the workload, with this name.
     Known(String),
-    /// A function of a library, with a name where it has one.
+    /// A function of a library, with its name if it has one.
     Foreign(Option<String>),
 }
 
 impl fmt::Debug for Chain {
-    /// As a folded stack; what is up to the libraries is in parentheses.
+    /// Writes the chain as a folded stack, with library functions in parentheses.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, frame) in self.frames.iter().enumerate() {
             if index > 0 {
@@ -42,12 +42,12 @@ impl fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// The chain of a thread whose calls are `known`, outermost first. All of
-    /// the workload's functions are in `all_known`.
+    /// Builds the chain of a thread with the calls `known`, outermost first. `all_known` has all
+    /// functions of the workload.
     ///
     /// # Panics
     ///
-    /// When the debugger sees another chain.
+    /// Panics if the debugger sees another chain.
     pub fn new(backtrace: &Backtrace, known: &[&str], all_known: &HashSet<&str>) -> Chain {
         let frames = backtrace.frames.iter().map(|name| match name {
             Some(name) if all_known.contains(plain(name)) => Frame::Known(plain(name).to_owned()),
@@ -70,8 +70,12 @@ impl Chain {
         chain
     }
 
-    /// The chains of all threads of a process that stays where it is, by
-    /// thread name: `known` has the calls of each thread.
+    /// Returns the chains of all threads of a process whose stacks do not change, by thread name.
+    /// `known` has the calls of each thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if two threads have one name, or if a thread of `known` is missing.
     pub fn all_of(pid: u32, known: &BTreeMap<&str, Vec<&str>>) -> BTreeMap<String, Chain> {
         let all_known: HashSet<&str> = known.values().flatten().copied().collect();
         let mut backtraces = BTreeMap::new();
@@ -90,7 +94,7 @@ impl Chain {
         chains.collect()
     }
 
-    /// The part from the root to the last call of `function`.
+    /// Returns the part from the root to the last call of `function`.
     pub fn up_to(&self, function: &str) -> Chain {
         let end = self.frames.iter().rposition(|frame| match frame {
             Frame::Known(name) => name == function,
@@ -102,41 +106,42 @@ impl Chain {
         }
     }
 
-    /// This chain with other calls of the workload at its end.
+    /// Appends calls of the workload to the chain.
     pub fn then(mut self, calls: &[&str]) -> Chain {
         let calls = calls.iter().map(|call| Frame::Known((*call).to_owned()));
         self.frames.extend(calls);
         self
     }
 
-    /// How many frames it has.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether it has no frame.
+    /// Returns whether the chain has no frame.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Whether a stack is this chain, frame for frame.
+    /// Returns whether a stack is this chain, frame for frame.
     pub fn is(&self, line: &Line) -> bool {
         line.frames.len() == self.len() && self.common(line) == self.len()
     }
 
-    /// Whether a stack is this chain as far as it goes: nothing is missing at
-    /// its root or in between, and nothing is there that is not of the chain.
+    /// Returns whether a stack is the beginning of this chain: each of its frames from the root on
+    /// is the chain's frame at that place.
     pub fn begins(&self, line: &Line) -> bool {
         line.frames.len() <= self.len() && self.common(line) == line.frames.len()
     }
 
-    /// Whether a stack has this whole chain at its root, and goes on.
+    /// Returns whether a stack begins with this whole chain; more frames may follow.
     pub fn is_root_of(&self, line: &Line) -> bool {
         self.common(line) == self.len()
     }
 
-    /// Whether a stack leaves this chain below its first own call, to something
-    /// that is none of its calls, and so has not merely skipped some.
+    /// Returns whether a stack leaves this chain after the first call of the workload. The other
+    /// frames of the stack must not be calls of the chain, so a stack that merely skips frames does
+    /// not count.
     pub fn is_left_by(&self, line: &Line) -> bool {
         let common = self.common(line);
         let is_own = |frame: &Frame| matches!(frame, Frame::Known(_));
@@ -148,12 +153,12 @@ impl Chain {
             .map(|name| plain(bare(name)));
         common > first
             && !others.any(|name| {
-                let is_it = |frame: &Frame| matches!(frame, Frame::Known(own) if own == name);
-                self.frames.iter().any(is_it)
+                let is_named = |frame: &Frame| matches!(frame, Frame::Known(own) if own == name);
+                self.frames.iter().any(is_named)
             })
     }
 
-    /// How many frames of a stack are of this chain, from the root.
+    /// Returns the number of frames from the root on that a stack has in common with this chain.
     pub fn common(&self, line: &Line) -> usize {
         let pairs = self.frames.iter().zip(&line.frames);
         pairs.take_while(|(frame, name)| frame.may_be(name)).count()
@@ -161,7 +166,7 @@ impl Chain {
 }
 
 impl Frame {
-    /// Whether a tool may print this frame so: names are right or absent.
+    /// Returns whether a tool may print this frame as `printed`: a name must be right or absent.
     fn may_be(&self, printed: &str) -> bool {
         let printed = plain(bare(printed));
         match self {
@@ -173,22 +178,23 @@ impl Frame {
     }
 }
 
-/// Whether this stands for code of a file that has no name for it.
+/// Returns whether a printed frame stands for code without a name in a file.
 fn is_file(printed: &str) -> bool {
     let marks = ["[Missed User Stack]", "[truncated]", "[unknown]"];
     printed.starts_with('[') && printed.ends_with(']') && !marks.contains(&printed)
 }
 
-/// A name without what the compiler adds to the part of a function that it
-/// moved away from the rest: a catch block, say.
+/// Strips the suffix that a compiler adds to a part of a function that it moved away, such as a
+/// catch block.
 fn plain(name: &str) -> &str {
     let marks = [" [clone .cold]", "[cold]", ".cold"];
     let moved = marks.iter().find_map(|mark| name.strip_suffix(mark));
     moved.unwrap_or(name)
 }
 
-/// Functions of libraries have several names: `read`, `__read`, `__libc_read`.
-/// What is no identifier is printed in many ways, and not compared.
+/// Returns whether two names may be the same library function, which can have several: `read`,
+/// `__read`, `__libc_read`. Names that are not identifiers are printed in many ways and not
+/// compared.
 fn may_be_same(name: &str, printed: &str) -> bool {
     let simple = |name: &str| {
         let start = name.split('@').next().unwrap_or_default();
@@ -204,10 +210,12 @@ fn may_be_same(name: &str, printed: &str) -> bool {
     }
 }
 
+/// Asserts that `explains` holds for each line and its thread's chain.
+///
 /// # Panics
 ///
-/// When a line of `folded` is not explained by its thread's chain, or its
-/// thread has none in `chains`.
+/// Panics if the chain of its thread does not explain a line of `folded`, or if the thread has no
+/// chain in `chains`.
 #[track_caller]
 pub fn assert_explained(
     folded: &Folded,

@@ -8,48 +8,56 @@ use std::path::Path;
 pub struct ClockRow {
     /// Process ID.
     pub pid: u32,
-    /// Thread ID; reused ones come twice.
+    /// Thread ID. A reused ID has two rows.
     pub tid: u32,
-    /// Name, made safe.
+    /// Thread name, with unsafe characters replaced.
     pub comm: String,
-    /// When its life in the window began, CLOCK_MONOTONIC.
+    /// Time at which its life in the window began, in ns of CLOCK_MONOTONIC.
     pub started_ns: u64,
-    /// When its life in the window ended, CLOCK_MONOTONIC.
+    /// Time at which its life in the window ended, in ns of CLOCK_MONOTONIC.
     pub ended_ns: u64,
-    /// On a CPU.
+    /// Time on a CPU.
     pub running_ns: u64,
-    /// Waiting for a CPU.
+    /// Time waiting for a CPU.
     pub runnable_ns: u64,
-    /// Waiting for anything else.
+    /// Time waiting for anything else.
     pub blocked_ns: u64,
-    /// Context switches because the thread blocked.
+    /// Number of context switches because the thread blocked.
     pub voluntary: u64,
-    /// Context switches because it was preempted or yielded.
+    /// Number of context switches because the thread was preempted or yielded.
     pub involuntary: u64,
 }
 
 const HEADER: &str = "pid\ttid\tcomm\tstarted_ns\tended_ns\trunning_ns\trunnable_ns\tblocked_ns\tvoluntary\tinvoluntary";
 
 impl ClockRow {
-    /// How long the thread lived inside the window.
+    /// Returns the time that the thread lived inside the window, in ns.
     pub fn lifetime_ns(&self) -> u64 {
         self.ended_ns - self.started_ns
     }
 
-    /// The three states together.
+    /// Returns the sum of the times in the three states, in ns.
     pub fn accounted_ns(&self) -> u64 {
         self.running_ns + self.runnable_ns + self.blocked_ns
     }
 }
 
 /// Reads a file of accounts.
+///
+/// # Panics
+///
+/// Panics if the file cannot be read or parsed.
 pub fn read(path: &Path) -> Vec<ClockRow> {
     let text = fs::read_to_string(path)
         .unwrap_or_else(|error| panic!("the accounts in {}: {error}", path.display()));
     parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The only row with this thread name.
+/// Returns the only row with this thread name.
+///
+/// # Panics
+///
+/// Panics if there is none, or more than one.
 pub fn named<'a>(rows: &'a [ClockRow], comm: &str) -> &'a ClockRow {
     let mut found = rows.iter().filter(|row| row.comm == comm);
     let row = found

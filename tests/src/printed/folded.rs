@@ -6,35 +6,35 @@ use std::fmt;
 /// One folded line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Line {
-    /// Thread name, without the IDs.
+    /// Thread name without the IDs.
     pub comm: String,
-    /// PID and TID, where the first field is `comm-PID/TID`.
+    /// PID and TID, if the first field is `comm-PID/TID`.
     pub thread: Option<(u32, u32)>,
     /// Frames from the root to the leaf.
     pub frames: Vec<String>,
-    /// Samples, microseconds or nanoseconds.
+    /// Value in samples, microseconds or nanoseconds.
     pub value: u64,
 }
 
 impl Line {
-    /// The innermost frame, empty when there is none.
+    /// Returns the innermost frame; empty if there is none.
     pub fn leaf(&self) -> &str {
         self.frames.last().map_or("", String::as_str)
     }
 
-    /// Whether a frame has this name, annotations such as `_[k]` aside.
+    /// Returns whether a frame has this name, without annotations such as `_[k]`.
     pub fn has(&self, function: &str) -> bool {
         self.frames.iter().any(|frame| bare(frame) == function)
     }
 
-    /// Whether these functions call each other directly, outermost first.
+    /// Returns whether these functions call each other directly, outermost first.
     pub fn has_path(&self, path: &[&str]) -> bool {
         has_path(&self.frames, path)
     }
 }
 
 impl fmt::Display for Line {
-    /// As it came, but for the thread's IDs.
+    /// Writes the line as it was read, without the thread's IDs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -47,7 +47,7 @@ impl fmt::Display for Line {
 }
 
 impl fmt::Display for Folded {
-    /// One line each, as many as the precision says.
+    /// Writes each line on its own line. The precision limits their number.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = formatter.precision().unwrap_or(usize::MAX);
         let mut lines = self.lines.iter().take(most);
@@ -55,7 +55,7 @@ impl fmt::Display for Folded {
     }
 }
 
-/// Whether these functions call each other directly, outermost first.
+/// Returns whether these functions call each other directly, outermost first.
 pub(crate) fn has_path(frames: &[String], path: &[&str]) -> bool {
     frames.windows(path.len()).any(|part| {
         part.iter()
@@ -64,7 +64,7 @@ pub(crate) fn has_path(frames: &[String], path: &[&str]) -> bool {
     })
 }
 
-/// Why a thread was blocked, by a frame that says so, and on what; not whether it had work.
+/// Returns the reason and the resource of a wait that a frame names, without the idleness.
 pub fn reason(frame: &str) -> Option<&str> {
     let said = bare(frame).strip_prefix('[')?.strip_suffix(']')?;
     let idle = [" (idle)", " (dormant)"];
@@ -72,7 +72,7 @@ pub fn reason(frame: &str) -> Option<&str> {
     Some(without.unwrap_or(said))
 }
 
-/// A frame's name without the annotations.
+/// Returns a frame's name without annotations.
 pub fn bare(frame: &str) -> &str {
     let annotations = ["_[k]", "_[o]", "_[r]", "_[c]"];
     let mut name = frame;
@@ -82,26 +82,29 @@ pub fn bare(frame: &str) -> &str {
     name
 }
 
-/// A whole output.
+/// The lines of a whole output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
-    /// Its lines in the order they came.
+    /// The lines in their order.
     pub lines: Vec<Line>,
 }
 
 impl Folded {
-    /// Reads folded text strictly: UTF-8, one value a line, no empty name, no
-    /// control characters, no line twice, sorted by stack, and none of the
-    /// profiler's own frames.
+    /// Parses folded text strictly: UTF-8, one value per line, no empty name, no control
+    /// characters, no duplicate stack, sorted by stack, and no frame of the profiler itself.
     ///
     /// # Panics
     ///
-    /// With the line that is not folded text.
+    /// Panics with the first line that is not folded text.
     pub fn parse(text: &[u8]) -> Folded {
         Folded::try_parse(text, false).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The same, for output of `--per-thread`.
+    /// Parses output of `--per-thread` as [`parse`](Folded::parse) does.
+    ///
+    /// # Panics
+    ///
+    /// Panics with the first line that is not folded text.
     pub fn parse_per_thread(text: &[u8]) -> Folded {
         Folded::try_parse(text, true).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -126,12 +129,12 @@ impl Folded {
         Ok(Folded { lines })
     }
 
-    /// The sum of all values.
+    /// Returns the sum of all values.
     pub fn total(&self) -> u64 {
         self.lines.iter().map(|line| line.value).sum()
     }
 
-    /// The lines for which `condition` holds.
+    /// Returns the lines for which `condition` holds.
     pub fn only(&self, condition: impl Fn(&Line) -> bool) -> Folded {
         Folded {
             lines: self
@@ -143,46 +146,48 @@ impl Folded {
         }
     }
 
-    /// The lines with a function among their frames.
+    /// Returns the lines with a function among their frames.
     pub fn under(&self, function: &str) -> Folded {
         self.only(|line| line.has(function))
     }
 
-    /// The lines of a thread, in output of `--per-thread`.
+    /// Returns the lines of a thread, in output of `--per-thread`.
     pub fn of_thread(&self, tid: u32) -> Folded {
-        self.only(|line| line.thread.is_some_and(|(_, of)| of == tid))
+        self.only(|line| line.thread.is_some_and(|(_, own)| own == tid))
     }
 
-    /// The lines whose leaf ends with an annotation such as `_[o]`.
+    /// Returns the lines whose leaf ends with an annotation such as `_[o]`.
     pub fn marked(&self, mark: &str) -> Folded {
         self.only(|line| line.leaf().ends_with(mark))
     }
 
-    /// All thread names.
+    /// Returns all thread names.
     pub fn comms(&self) -> HashSet<&str> {
         self.lines.iter().map(|line| line.comm.as_str()).collect()
     }
 
-    /// All frames, as printed.
+    /// Iterates over all frames, as printed.
     pub fn frames(&self) -> impl Iterator<Item = &str> {
         self.lines
             .iter()
             .flat_map(|line| line.frames.iter().map(String::as_str))
     }
 
+    /// Asserts that no stack was lost.
+    ///
     /// # Panics
     ///
-    /// When a stack went missing.
+    /// Panics if a frame says that a stack was lost.
     pub fn assert_no_stack_missed(&self) {
         let missed = self.frames().find(|frame| frame.contains("[Missed"));
         assert_eq!(missed, None, "a stack was lost");
     }
 }
 
-/// Whether a frame is a BPF program or of the way there. The kernel names a
-/// program `bpf_prog_`, the 16 hex digits of its tag, and its own name; libbpf
-/// and the kernel have functions such as `bpf_prog_load`, which are anyone's.
-/// One that its thread has the kernel run by hand, as tests of ours do, is its work.
+/// Returns whether a frame is a BPF program or a kernel function that calls one. The kernel names a
+/// program `bpf_prog_`, the 16 hex digits of its tag, and the program's name. Functions such as
+/// `bpf_prog_load` of libbpf and the kernel do not count. A program that the thread runs with
+/// `BPF_PROG_TEST_RUN`, as some workloads do, is the thread's own work.
 fn has_profilers_own(frames: &[String]) -> bool {
     let is_program = |frame: &String| {
         let mut tags = frame.split("bpf_prog_").skip(1);
@@ -229,7 +234,7 @@ fn parse_line(line: &str, per_thread: bool) -> Result<Line, &'static str> {
     })
 }
 
-/// Reads `comm-PID/TID`.
+/// Parses `comm-PID/TID`.
 pub(crate) fn parse_thread(field: &str) -> Option<(String, Option<(u32, u32)>)> {
     let (comm, ids) = field.rsplit_once('-')?;
     let (pid, tid) = ids.split_once('/')?;

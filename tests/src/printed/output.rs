@@ -1,11 +1,13 @@
-//! What the tests ask of numbers and folders.
+//! Helpers for numbers and folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Asserts that `measured` is within `tolerance` of `truth`. All have the same unit.
+///
 /// # Panics
 ///
-/// When `measured` is further than `tolerance` from `truth`, all of one unit.
+/// Panics if the difference is larger than `tolerance`.
 #[track_caller]
 pub fn assert_close(what: &str, measured: u64, truth: u64, tolerance: u64) {
     let difference = measured.abs_diff(truth);
@@ -15,18 +17,18 @@ pub fn assert_close(what: &str, measured: u64, truth: u64, tolerance: u64) {
     );
 }
 
-/// A part of a value, in thousandths.
+/// Returns `parts` thousandths of a value.
 pub fn per_mille(value: u64, parts: u64) -> u64 {
     value * parts / 1000
 }
 
-/// The middle one of some values.
+/// Returns the middle one of the sorted values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// The least and the most of some values.
+/// Returns the minimum and the maximum of some values.
 pub fn spread(values: &[f64]) -> (f64, f64) {
     let fold = |choose: fn(f64, f64) -> f64, start| values.iter().copied().fold(start, choose);
     (
@@ -35,7 +37,7 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
     )
 }
 
-/// All files below a folder, sorted, links not followed.
+/// Returns all files below a folder, sorted. It does not follow links.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

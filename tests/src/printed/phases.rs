@@ -1,4 +1,4 @@
-//! A window over all of what the workload `phases` does.
+//! A window over the whole run of the workload `phases`.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use crate::truth::account::stolen_ns;
 use crate::truth::wake_ups::{Delays, WakeUps};
 use crate::{Account, Seen, Watch, Workload, accounts_at_rest};
 
-/// What was seen in it, and what the kernel booked.
+/// Results of the window, and the kernel's figures to compare with.
 #[derive(Debug)]
 pub struct Measured {
-    /// The program, which is done.
+    /// The workload, which is done.
     pub phases: Workload,
-    /// What the tool saw.
+    /// Output of the tool.
     pub seen: Seen,
-    /// The kernel's account, by thread.
+    /// The kernel's account in the window, by TID.
     pub kernel: BTreeMap<u32, Account>,
-    /// What the threads' wake-ups took.
+    /// Delays of the threads' wake-ups, by TID.
     pub wake_ups: BTreeMap<u32, Delays>,
-    /// What the hypervisor took of all CPUs, in nanoseconds.
+    /// Time that the hypervisor took from all CPUs, in ns.
     pub stolen_ns: u64,
 }
 
-/// Attaches a tool to `phases`, which waits for the word, and lets it run. It is
-/// blocked before and after, so the accounts are those of the window.
+/// Attaches a tool to `phases`, which waits for its start command, and lets it run. `phases` is
+/// blocked before and after, so its accounts cover exactly the window.
 pub fn measure(mut phases: Workload, attach: impl Fn(u32) -> Watch) -> Measured {
     let mut watch = attach(phases.pid());
     let before = accounts_at_rest(phases.pid());

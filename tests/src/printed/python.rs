@@ -5,47 +5,47 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// How the name of a frame begins that stands for frames of Python that are not known.
+/// Beginning of the names of frames that stand for unknown Python frames.
 pub const UNKNOWN: &str = "[python: ";
 
-/// A user stack, and how much of the unit was spent there.
+/// A user stack with its value.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// The process.
+    /// Process ID.
     pub pid: u32,
-    /// The thread.
+    /// Thread ID.
     pub tid: u32,
-    /// Nanoseconds, or samples.
+    /// Value in nanoseconds or samples.
     pub value: u64,
-    /// Running, runnable or blocked, where these are told apart.
+    /// State `running`, `runnable` or `blocked`, if the tool tells states apart.
     pub state: Option<String>,
     /// The user frames, root first.
     pub frames: Vec<Frame>,
 }
 
-/// A frame, as the object has it.
+/// A frame of the JSON object.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Frame {
-    /// The function as it is shown.
+    /// Name of the function as tools show it.
     pub name: String,
-    /// Whose function it is.
+    /// Kind of the function, such as `user` or `python`.
     pub kind: String,
-    /// Where it is in its binary, which tells those without a name apart.
+    /// Address in its binary, which tells frames without names apart.
     pub address: Option<String>,
-    /// Its source file.
+    /// Source file.
     pub file: Option<String>,
-    /// The line in it.
+    /// Line in the source file.
     pub line: Option<u64>,
 }
 
 /// A frame of Python.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Call {
-    /// `FILE:FUNCTION`, of the file without its folders.
+    /// `FILE:FUNCTION`, with the file's name without folders.
     pub name: String,
-    /// The file as the interpreter has it.
+    /// Path of the file as the interpreter has it.
     pub file: String,
-    /// Where in it the call is.
+    /// Line of the call.
     pub line: u64,
 }
 
@@ -64,11 +64,11 @@ struct Sample {
     state: Option<String>,
 }
 
-/// The user stacks of a file; what is of no process, such as idle time, is left out.
+/// Reads the user stacks of a file. It leaves out samples without a process, such as idle time.
 ///
 /// # Panics
 ///
-/// When it is not as described.
+/// Panics if the file cannot be read or does not have that format.
 pub fn stacks(path: &Path) -> Vec<Stack> {
     let text = fs::read(path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
     read(&text)
@@ -93,14 +93,16 @@ fn read(text: &[u8]) -> Vec<Stack> {
 }
 
 impl Frame {
-    /// Whether it is one of Python.
+    /// Returns whether the frame is a Python frame.
     pub fn is_python(&self) -> bool {
         self.kind == "python"
     }
 
+    /// Returns the call of a Python frame; `None` for other frames.
+    ///
     /// # Panics
     ///
-    /// When it is of Python, and without its file.
+    /// Panics if it is a Python frame without a file.
     fn call(&self) -> Option<Call> {
         self.is_python().then(|| Call {
             name: self.name.clone(),
@@ -108,30 +110,30 @@ impl Frame {
                 .file
                 .clone()
                 .unwrap_or_else(|| panic!("{self:?} has no file")),
-            // What begins a module has none.
+            // The frame of a module's start has no line.
             line: self.line.unwrap_or(0),
         })
     }
 }
 
 impl Stack {
-    /// Its frames of Python, root first.
+    /// Returns the stack's Python frames, root first.
     ///
     /// # Panics
     ///
-    /// When one of them is without its file.
+    /// Panics if a Python frame has no file.
     pub fn calls(&self) -> Vec<Call> {
         self.frames.iter().filter_map(Frame::call).collect()
     }
 
-    /// The names of its other frames, root first.
+    /// Returns the names of the stack's native frames, root first.
     pub fn native(&self) -> Vec<&str> {
         let native = self.frames.iter().filter(|frame| frame.kind == "user");
         native.map(|frame| frame.name.as_str()).collect()
     }
 
-    /// The native frames that are here and not in another stack, if all of those that are there
-    /// are here, in the same order.
+    /// Returns the native frames that this stack has beyond those of another stack. It returns
+    /// `None` if this stack does not have all of the other's native frames in the same order.
     pub fn native_beyond<'a>(&'a self, other: &'a Stack) -> Option<Vec<&'a Frame>> {
         let [own, others] = [self, other].map(|stack| {
             let frames = stack.frames.iter();
@@ -143,12 +145,12 @@ impl Stack {
         others.peek().is_none().then_some(beyond)
     }
 
-    /// The names of the native frames between two functions of Python, of which one has
-    /// called the other.
+    /// Returns the names of the native frames between two Python functions, of which one calls the
+    /// other.
     ///
     /// # Panics
     ///
-    /// When they do not follow each other here.
+    /// Panics if `callee` is not the next Python frame after `caller`.
     pub fn between(&self, caller: &str, callee: &str) -> Vec<&str> {
         let of_python = |frame: &&Frame| frame.is_python();
         let begin = self.frames.iter().position(|frame| frame.name == caller);
@@ -160,7 +162,7 @@ impl Stack {
         native.map(|frame| frame.name.as_str()).collect()
     }
 
-    /// The names of frames that stand for those of Python that are not known.
+    /// Iterates over the names of frames that stand for unknown Python frames.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         let names = self.frames.iter().map(|frame| frame.name.as_str());
         names.filter(|name| name.starts_with(UNKNOWN))
@@ -168,7 +170,7 @@ impl Stack {
 }
 
 impl Call {
-    /// The call that a function of a file makes on a line, as it is to be shown.
+    /// Builds the expected call of a function of a file on a line.
     pub fn new(function: &str, file: &str, line: u64) -> Call {
         let base = file.rsplit('/').next().unwrap_or(file);
         Call {

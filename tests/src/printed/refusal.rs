@@ -1,33 +1,33 @@
-//! How a tool must refuse what cannot be done.
+//! Checks of how a tool refuses requests that it cannot fulfil.
 
 use std::fs;
 
 use crate::{Finished, Tool};
 
-/// Those that show stacks.
+/// Tools that show stacks.
 pub const STACKING: [&str; 4] = ["oncputime", "offcputime", "offwaketime", "wallclock"];
 
-/// Those that print them on stdout.
+/// Tools that print folded stacks on stdout.
 pub const FOLDING: [&str; 3] = ["oncputime", "offcputime", "offwaketime"];
 
 /// Exit status of a wrong command line.
 pub const WRONG_COMMAND_LINE: i32 = 2;
 
-/// Exit status of anything that failed.
+/// Exit status of any other failure.
 pub const FAILED: i32 = 1;
 
-/// A number that is no process's and no thread's: the lowest that there cannot be.
+/// Returns the lowest number that cannot be a PID or TID.
 ///
 /// # Panics
 ///
-/// Without /proc.
+/// Panics if /proc/sys/kernel/pid_max cannot be read.
 pub fn nobody() -> String {
     let limit = fs::read_to_string("/proc/sys/kernel/pid_max").expect("the limit of IDs");
     limit.trim().to_owned()
 }
 
-/// One line from the tool on stderr that has all of `words`, no data, and one
-/// of these exit statuses.
+/// Asserts that the tool refused: one line on stderr with all of `words`, no data, and one of the
+/// exit statuses `codes`.
 #[track_caller]
 pub fn assert_refused(tool: &str, finished: &Finished, codes: &[i32], words: &[&str]) {
     let stderr = &finished.stderr;
@@ -63,8 +63,8 @@ pub fn assert_refused(tool: &str, finished: &Finished, codes: &[i32], words: &[&
     );
 }
 
-/// After a trace, other lines may come before the error; the error is the last
-/// word and names all of `words`, and the exit status says the same.
+/// Asserts that the tool ended with an error after a trace. The last line on stderr is the error
+/// and has all of `words`; other lines may come before it. The exit status is [`FAILED`].
 #[track_caller]
 pub fn assert_ended_with_error(tool: &str, finished: &Finished, words: &[&str]) {
     let last = finished.stderr.lines().last().unwrap_or_default();
@@ -89,8 +89,7 @@ pub fn assert_ended_with_error(tool: &str, finished: &Finished, words: &[&str]) 
     assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
 }
 
-/// Arguments of a tool, a target's to follow, with which it would take a second if
-/// all was well.
+/// Returns arguments with which a tool measures for a second. The target's ID follows them.
 pub fn a_second_of(tool: &str) -> &'static str {
     match tool {
         "wallclock" => "-d 1",
@@ -99,7 +98,7 @@ pub fn a_second_of(tool: &str) -> &'static str {
     }
 }
 
-/// Runs a tool so on a target.
+/// Builds a command that measures a target for a second.
 pub fn on_target(tool: &str, target: &str) -> Tool {
     Tool::new(tool).args(a_second_of(tool)).arg(target)
 }

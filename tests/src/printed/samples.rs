@@ -1,33 +1,33 @@
-//! How many samples a process asks for: by its CPU time, and by the timers that
-//! the kernel says interrupted it.
+//! Expected numbers of samples of a process, by its CPU time and by the sampling timers that
+//! interrupted it.
 
 use crate::printed::output::assert_close;
 use crate::truth::account::{stolen_ns, threads_of};
 use crate::truth::tracing::Tracing;
 use crate::{Account, Watch, cpus_online, now_ns};
 
-/// A process under a tool that samples it.
+/// A process that a tool samples.
 #[derive(Debug)]
 pub struct Sampled {
     pid: u32,
     watch: Watch,
     stolen_ns: u64,
     running_ns: u64,
-    /// How long what is running may have run between a reading of its account
-    /// and the window's edge.
+    /// Time between the reading of the accounts and the window's start, in ns. A running thread may
+    /// have run for that long.
     unsure_ns: u64,
 }
 
-/// What the samples of a window must agree with.
+/// CPU time that the samples of a window must agree with.
 #[derive(Debug)]
 pub struct CpuTime {
-    /// What the kernel booked.
+    /// CPU time by the kernel's accounts, in ns.
     pub running_ns: u64,
-    /// How far that may be from what a sampler can see.
+    /// Maximum difference from the CPU time that a sampler can see, in ns.
     pub unsure_ns: u64,
 }
 
-/// The CPU time that the kernel has booked for all threads of a process.
+/// Returns the CPU time of all threads of a process by the kernel's accounts, in ns.
 pub fn running_ns(pid: u32) -> u64 {
     let threads = threads_of(pid).into_iter();
     let accounts = threads.filter_map(|tid| Account::read(pid, tid));
@@ -49,14 +49,14 @@ impl Sampled {
         }
     }
 
-    /// Closes it: what was seen, and the CPU time in it.
+    /// Closes the window, and returns the tool's output and the CPU time in the window.
     pub fn close(mut self) -> (crate::Seen, CpuTime) {
         self.watch.stop();
         let running_ns = running_ns(self.pid) - self.running_ns;
         let stolen_ns = stolen_ns() - self.stolen_ns;
         let read = now_ns();
         let (seen, _) = self.watch.close_however_big();
-        // The account of a thread that runs lags by up to a tick of 10 ms.
+        // The account of a running thread lags by up to a tick of 10 ms.
         let unsure_ns = self.unsure_ns + (read - seen.stopped_ns) + 20_000_000;
         let cpu_time = CpuTime {
             running_ns,
@@ -66,29 +66,29 @@ impl Sampled {
     }
 }
 
-/// Tracing of the timers that interrupt the threads that a process has.
+/// Tracing of the timers that interrupt the threads of a process.
 #[derive(Debug)]
 pub struct Interruptions(Tracing);
 
 impl Interruptions {
-    /// Watches the threads that a process has now.
+    /// Starts tracing the current threads of a process.
     ///
     /// # Panics
     ///
-    /// On a kernel without tracefs, or without root.
+    /// Panics if the kernel has no tracefs, or without root.
     pub fn watch(pid: u32) -> Interruptions {
         let events: [(&str, &[&str]); 1] = [("timer/hrtimer_expire_entry", &["common_pid"])];
         Interruptions(Tracing::start(&threads_of(pid), &events))
     }
 
-    /// How often since a sampling timer found such a thread on its CPU: how many
-    /// samples there are to be, on whatever machine.
+    /// Stops tracing, and returns the number of sampling timers that found such a thread on their
+    /// CPU. It is the expected number of samples on any machine.
     ///
     /// # Panics
     ///
-    /// When there were more events than find room.
+    /// Panics if there were more events than the trace buffer holds.
     pub fn stop(self) -> u64 {
-        // kernel/events/core.c has one function for all timers that sample.
+        // kernel/events/core.c has one function for all sampling timers.
         let trace = self.0.stop();
         let sampling = |line: &&str| line.contains("function=perf_swevent_hrtimer");
         trace.lines().filter(sampling).count() as u64
@@ -96,10 +96,12 @@ impl Interruptions {
 }
 
 impl CpuTime {
+    /// Asserts that the number of samples fits the CPU time.
+    ///
     /// # Panics
     ///
-    /// When samples are not as many as so much CPU time asks for, but for four
-    /// times the usual spread of a count.
+    /// Panics if the difference is larger than the uncertainty of the CPU time plus four standard
+    /// deviations of the count.
     #[track_caller]
     pub fn assert_sampled(&self, what: &str, samples: u64, hertz: u64) {
         let count = |ns: u64| ns * hertz / 1_000_000_000;

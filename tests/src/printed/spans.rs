@@ -1,4 +1,4 @@
-//! Reader for what `cpudist --json` prints.
+//! Reader for the output of `cpudist --json`.
 
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -6,76 +6,76 @@ use serde::Deserialize;
 use crate::programs::tool::PATIENCE;
 use crate::{Finished, Running, Tool};
 
-/// One interval.
+/// One interval of the output.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Interval {
-    /// What a span is.
+    /// Kind of the spans: `on-cpu`, `off-cpu`, `blocked` or `runq`.
     pub mode: String,
-    /// When it began, CLOCK_MONOTONIC.
+    /// Start of the interval, in ns of CLOCK_MONOTONIC.
     pub start_ns: u64,
-    /// When it ended, CLOCK_MONOTONIC.
+    /// End of the interval, in ns of CLOCK_MONOTONIC.
     pub end_ns: u64,
-    /// Whose spans.
+    /// Spans of each owner.
     pub rows: Vec<Row>,
 }
 
-/// One owner's spans.
+/// Spans of one owner.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Row {
-    /// With -P.
+    /// Process ID, with -P.
     pub pid: Option<u32>,
-    /// With -L.
+    /// Thread ID, with -L.
     pub tid: Option<u32>,
-    /// Its name.
+    /// Name of the owner.
     pub comm: Option<String>,
-    /// How many.
+    /// Number of spans.
     pub count: u64,
-    /// All together.
+    /// Sum of the lengths, in ns.
     pub total_ns: u64,
-    /// The longest.
+    /// Longest length, in ns.
     pub max_ns: u64,
-    /// Half are at most as long.
+    /// 50th percentile of the lengths, in ns.
     pub p50_ns: u64,
-    /// Nine tenths are.
+    /// 90th percentile of the lengths, in ns.
     pub p90_ns: u64,
-    /// 99 of 100 are.
+    /// 99th percentile of the lengths, in ns.
     pub p99_ns: u64,
-    /// Shortest, longest, how many.
+    /// Buckets as shortest length in ns, longest length in ns, and number of spans.
     pub buckets: Vec<(u64, u64, u64)>,
 }
 
 impl Interval {
-    /// How long it was.
+    /// Returns the length of the interval, in ns.
     pub fn length_ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }
 
-    /// The time in all spans.
+    /// Returns the sum of the lengths of all spans, in ns.
     pub fn total_ns(&self) -> u64 {
         self.rows.iter().map(|row| row.total_ns).sum()
     }
 
-    /// The number of all spans.
+    /// Returns the number of all spans.
     pub fn count(&self) -> u64 {
         self.rows.iter().map(|row| row.count).sum()
     }
 }
 
-/// What cpudist printed, and said of what it is worth.
+/// Output of cpudist, with its loss of switches.
 #[derive(Debug)]
 pub struct Spans {
-    /// One after another.
+    /// Intervals in their order.
     pub intervals: Vec<Interval>,
-    /// Context switches that the kernel did not show.
+    /// Number of context switches that the kernel did not show.
     pub lost_switches: u64,
 }
 
 impl Spans {
-    /// Reads what a run with `--json` left.
+    /// Parses the output of a run with `--json`.
     ///
     /// # Panics
     ///
-    /// When it failed, lost spans or threads, or printed anything else.
+    /// Panics if the run failed, lost spans or threads, or printed anything else.
     #[track_caller]
     pub fn read(finished: Finished) -> Spans {
         let finished = finished.succeeded();
@@ -101,7 +101,11 @@ impl Spans {
         }
     }
 
-    /// The only interval.
+    /// Returns the only interval.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is not exactly one.
     #[track_caller]
     pub fn only(&self) -> &Interval {
         assert_eq!(self.intervals.len(), 1);
@@ -109,13 +113,13 @@ impl Spans {
     }
 }
 
-/// cpudist with `arguments` and `--json`, its window open.
+/// Starts cpudist with `arguments` and `--json`, and waits until its window is open.
 pub fn watch(arguments: &str) -> Running {
     let tool = Tool::new("cpudist").args(arguments).arg("--json");
     tool.start_measuring()
 }
 
-/// Ends it as Ctrl-C does, and reads what it printed.
+/// Ends cpudist as Ctrl-C does, and parses its output.
 #[track_caller]
 pub fn close(running: Running) -> Spans {
     running.signal(Signal::INT);

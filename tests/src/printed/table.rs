@@ -1,33 +1,33 @@
-//! A table of claims and what came of them, as Markdown, with its exit status.
+//! A Markdown table of claims and their verdicts, with an exit status.
 
 use std::process::ExitCode;
 
 use crate::machine;
 
-/// What does not fit into a cell was said on stderr.
+/// Maximum characters of a cell. stderr has the whole text.
 const WIDEST: usize = 240;
 
-/// The last column of a row.
+/// Verdict in the last column of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As stated.
+    /// The claim holds.
     Ok,
-    /// Not as stated.
+    /// The claim does not hold.
     Missed,
-    /// This machine cannot do it, or did too much else meanwhile to tell.
+    /// This machine cannot check the claim, or was too busy to tell.
     NotHere,
-    /// A figure that nothing is stated of.
+    /// A figure without a claim.
     Figure,
 }
 
 impl Verdict {
-    /// Whether something that was stated holds.
+    /// Returns the verdict on a claim that holds or not.
     pub fn of(holds: bool) -> Verdict {
         if holds { Verdict::Ok } else { Verdict::Missed }
     }
 
-    /// The same of a figure that what the hypervisor took is allowed for, in
-    /// percent of the figure: with much of that it says nothing.
+    /// Returns the verdict on a figure that is corrected for stolen time. `stolen_percent` is the
+    /// time that the hypervisor took, in per cent of the figure. Above 5 % the figure says nothing.
     pub fn of_calm(stolen_percent: f64, holds: bool) -> Verdict {
         if stolen_percent > 5.0 {
             Verdict::NotHere
@@ -46,7 +46,7 @@ impl Verdict {
     }
 }
 
-/// Rows that are shown on stderr as they come, and printed together at the end.
+/// A table that shows rows on stderr as they are added, and prints them together at the end.
 #[derive(Debug)]
 pub struct Table {
     columns: usize,
@@ -56,7 +56,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns, and one for the verdict.
+    /// Creates a table with these columns, and one for the verdict.
     pub fn new(columns: &[&str]) -> Table {
         let head = format!("| {} | |", columns.join(" | "));
         let rule = "|---".repeat(columns.len() + 1) + "|";
@@ -72,7 +72,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// When it has not one cell for each column.
+    /// Panics if the row does not have one cell for each column.
     #[track_caller]
     pub fn row(&mut self, cells: &[&str], verdict: Verdict) {
         assert_eq!(cells.len(), self.columns, "{cells:?}");
@@ -84,7 +84,7 @@ impl Table {
         self.lines.push(line);
     }
 
-    /// Prints it with the machine that it is of. Failure when a row was missed.
+    /// Prints the table with a line on the machine. It returns failure if a claim was missed.
     pub fn finish(self) -> ExitCode {
         println!("{}\n", machine::line());
         for line in &self.lines {
@@ -95,7 +95,7 @@ impl Table {
     }
 }
 
-/// One line that leaves the columns alone.
+/// Returns a text on one line, without `|` and cut to [`WIDEST`] characters.
 fn cell(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ").replace('|', "/");

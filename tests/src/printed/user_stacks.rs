@@ -1,33 +1,33 @@
-//! What a tool says about its user stacks, and what they start with.
+//! Checks of a tool's statistics on user stacks, and of the roots of its stacks.
 
 use crate::printed::folded::bare;
 use crate::{Folded, Line, Tool};
 
-/// The line on stderr that says how the walks of user stacks ended: always there with `-v`.
+/// The line on stderr that says how unwinds of user stacks ended. It is always there with `-v`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserStacks {
-    /// Came to the first function of their thread.
+    /// Number of unwinds that reached the first function of their thread.
     pub reached_root: u64,
-    /// Of those, the ones that needed a frame pointer somewhere.
+    /// Number of these unwinds that needed a frame pointer somewhere.
     pub by_frame_pointer: u64,
-    /// Cut short: an address in no mapping.
+    /// Number of unwinds cut short by an address in no mapping.
     pub no_mapping: u64,
-    /// Cut short: memory that could not be read.
+    /// Number of unwinds cut short by memory that could not be read.
     pub read_failed: u64,
-    /// Cut short: more frames than are kept.
+    /// Number of unwinds cut short by more frames than the tool keeps.
     pub too_deep: u64,
-    /// Cut short: code without a rule.
+    /// Number of unwinds cut short by code without an unwind rule.
     pub no_rule: u64,
-    /// Cut short: 32-bit code.
+    /// Number of unwinds cut short by 32-bit code.
     pub code_32_bit: u64,
 }
 
 impl UserStacks {
-    /// Finds the line on a tool's stderr.
+    /// Parses the line on a tool's stderr.
     ///
     /// # Panics
     ///
-    /// When it is not there, or twice.
+    /// Panics if the line is missing or occurs twice.
     #[track_caller]
     pub fn read(stderr: &str) -> UserStacks {
         let mut found = stderr
@@ -49,19 +49,21 @@ impl UserStacks {
         }
     }
 
-    /// Those that were cut short.
+    /// Returns the number of stacks that were cut short.
     pub fn cut_short(&self) -> u64 {
         self.no_mapping + self.read_failed + self.too_deep + self.no_rule + self.code_32_bit
     }
 
-    /// All that were walked.
+    /// Returns the number of all unwinds.
     pub fn total(&self) -> u64 {
         self.reached_root + self.cut_short()
     }
 
+    /// Asserts that at least `per_mille` thousandths of the unwinds reached the root.
+    ///
     /// # Panics
     ///
-    /// When less than `per_mille` reached the root, or none was walked.
+    /// Panics if fewer did, or if there was no unwind.
     #[track_caller]
     pub fn assert_reached(&self, per_mille: u64) {
         assert!(self.total() > 0, "no user stack at all");
@@ -74,8 +76,8 @@ impl UserStacks {
     }
 }
 
-/// The number that begins the part of a line with some words:
-/// `… root (99.8 %), 12 (1.0 %) of them …`.
+/// Returns the number at the beginning of the part of a line with `words`: `… root (99.8 %), 12
+/// (1.0 %) of them …`.
 fn count_before(line: &str, words: &str) -> Option<u64> {
     let mut parts = line
         .split("; ")
@@ -86,15 +88,16 @@ fn count_before(line: &str, words: &str) -> Option<u64> {
     number.replace(',', "").parse().ok()
 }
 
-/// Returns the user stacks of process `pid` in two seconds under `tool`.
+/// Returns the user stacks of process `pid` that `tool` measures in two seconds.
 ///
 /// # Panics
 ///
-/// When the tool fails, or less than `per_mille` of the stacks reached the root.
+/// Panics if the tool fails, or if less than `per_mille` thousandths of the stacks reached the
+/// root.
 #[track_caller]
 pub fn whole_stacks(tool: &str, pid: u32, per_mille: u64) -> Folded {
     let mut on_pid = Tool::new(tool).pid(pid).args("-v -U --duration 2");
-    // Other tests leave the process little of the CPUs.
+    // Other tests leave the process little CPU time.
     if tool == "oncputime" {
         on_pid = on_pid.args("-F 999");
     }
@@ -103,16 +106,15 @@ pub fn whole_stacks(tool: &str, pid: u32, per_mille: u64) -> Folded {
     Folded::parse(&finished.stdout)
 }
 
-/// Whether a stack starts where the kernel or libc starts a thread: at
-/// `_start`, which a stripped program has no name for, or below `clone`, which a
-/// stripped libc has none for.
+/// Returns whether a stack starts where the kernel or libc starts a thread: at `_start`, which has
+/// no name in a stripped program, or at `clone`, which has no name in a stripped libc.
 pub fn starts_a_thread(line: &Line) -> bool {
     let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
     let of_libc = |name: &str, names: &[&str]| {
         names.contains(&name) || (name.starts_with("[libc") && name.ends_with(']'))
     };
     let clones = ["clone", "__clone", "clone3", "__clone3"];
-    // Whatever runs in a thread is started by a second function of libc.
+    // A second function of libc calls the thread's function.
     frame(0) == "_start"
         || (frame(0).starts_with('[') && frame(1).starts_with("__libc_start_main"))
         || (of_libc(frame(0), &clones)
@@ -120,9 +122,11 @@ pub fn starts_a_thread(line: &Line) -> bool {
             && line.frames.len() > 2)
 }
 
+/// Asserts that `right` holds for lines with at least `per_mille` thousandths of all values.
+///
 /// # Panics
 ///
-/// When less than `per_mille` of all values are in lines that are right.
+/// Panics if less is, or if there are no values.
 #[track_caller]
 pub fn assert_most(what: &str, folded: &Folded, per_mille: u64, right: impl Fn(&Line) -> bool) {
     let (total, wrong) = (folded.total(), folded.only(|line| !right(line)));

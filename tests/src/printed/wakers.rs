@@ -1,34 +1,34 @@
-//! What offwaketime prints of a wait: the sleeper's stack, and after each `--`
-//! one who woke, leaf first, with its name at the end.
+//! Waits as offwaketime prints them: the sleeper's stack, and after each `--` a waker's stack, leaf
+//! first, with the waker's name at the end.
 
 use crate::printed::folded::{bare, has_path, parse_thread};
 use crate::{Folded, Line, Seen};
 
-/// Whoever ended a wait, or a mark such as `[timer]` in its place.
+/// A waker, or a mark such as `[timer]` in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waker {
-    /// Thread name, without the IDs.
+    /// Thread name without the IDs.
     pub comm: String,
-    /// PID and TID, where the name is `comm-PID/TID`.
+    /// PID and TID, if the name is `comm-PID/TID`.
     pub thread: Option<(u32, u32)>,
-    /// Frames from the root to the leaf, as a sleeper's.
+    /// Frames from the root to the leaf, as in a sleeper's stack.
     pub frames: Vec<String>,
 }
 
 impl Waker {
-    /// Whether a frame has this name, annotations such as `_[k]` aside.
+    /// Returns whether a frame has this name, without annotations such as `_[k]`.
     pub fn has(&self, function: &str) -> bool {
         self.frames.iter().any(|frame| bare(frame) == function)
     }
 
-    /// Whether these functions call each other directly, outermost first.
+    /// Returns whether these functions call each other directly, outermost first.
     pub fn has_path(&self, path: &[&str]) -> bool {
         has_path(&self.frames, path)
     }
 }
 
 impl Line {
-    /// The line up to its first `--`: the thread that waited, and where.
+    /// Returns the line up to its first `--`: the thread that waited, with its stack.
     pub fn sleeper(&self) -> Line {
         let end = self.frames.iter().position(|frame| frame == "--");
         Line {
@@ -37,7 +37,8 @@ impl Line {
         }
     }
 
-    /// Those after it: who ended the wait, who had woken that one, and so on.
+    /// Returns the wakers: the thread that ended the wait, the thread that woke that thread, and so
+    /// on.
     pub fn wakers(&self) -> Vec<Waker> {
         let parts = self.frames.split(|frame| frame == "--").skip(1);
         parts
@@ -54,11 +55,11 @@ impl Line {
             .collect()
     }
 
-    /// The one who ended the wait.
+    /// Returns the waker that ended the wait.
     ///
     /// # Panics
     ///
-    /// When the line names none.
+    /// Panics if the line has no waker.
     #[track_caller]
     pub fn waker(&self) -> Waker {
         let mut wakers = self.wakers().into_iter();
@@ -67,41 +68,40 @@ impl Line {
             .unwrap_or_else(|| panic!("nobody woke: {self}"))
     }
 
-    /// The names of all who woke, in order.
+    /// Returns the names of all wakers, in order.
     pub fn waker_comms(&self) -> Vec<String> {
         self.wakers().into_iter().map(|waker| waker.comm).collect()
     }
 }
 
 impl Folded {
-    /// The lines in which the wait was ended by this one.
+    /// Returns the lines whose first waker has this name.
     pub fn woken_by(&self, comm: &str) -> Folded {
         self.only(|line| line.waker().comm == comm)
     }
 
-    /// The sleepers alone, as offcputime would have them.
+    /// Returns the sleepers' stacks alone, as offcputime would print them.
     pub fn sleepers(&self) -> Folded {
         Folded {
             lines: self.lines.iter().map(Line::sleeper).collect(),
         }
     }
 
-    /// The lines of waits that ended. One that was still open when the window
-    /// closed had no waker yet.
+    /// Returns the lines of waits that ended. A wait that was still open when the window closed has
+    /// no waker.
     pub fn ended(&self) -> Folded {
         self.only(|line| line.waker().comm != STILL_BLOCKED)
     }
 }
 
 impl Seen {
-    /// The waits of which all is known. Of those where the machine hid a
-    /// context switch or a wake-up, and where a thread woke up just as the
-    /// window opened, the tool says that something is missing, and how many
-    /// there are.
+    /// Returns the waits without a missing stack or waker. The tool marks and counts waits for
+    /// which the machine hid a context switch or a wake-up. It also marks waits of threads that
+    /// woke up just as the window opened.
     ///
     /// # Panics
     ///
-    /// When more are missing than that explains.
+    /// Panics if more are missing than that explains.
     #[track_caller]
     pub fn waits_but_missed(&self) -> Folded {
         assert!(
@@ -113,27 +113,27 @@ impl Seen {
         self.folded.only(|line| !is_missed(line))
     }
 
-    /// Whether no more is missing than the switches explain that the machine hid. It may
-    /// have hidden wake-ups alone, and does so seldom.
+    /// Returns whether the switches that the machine hid explain the missing stacks and wakers. A
+    /// machine can also hide wake-ups alone, but seldom does.
     pub fn misses_what_was_hidden(&self) -> bool {
         let missed = self.folded.only(is_missed);
         let (hidden, opened) = (self.lost["events"], self.folded.comms().len() as u64);
-        // Where switches are hidden wake-ups are, too, and a switch is counted only if
-        // it does not fit to what was seen. A CPU that hides its events for a while hides
-        // the wake-ups of threads that leave another one, whose switches are all seen:
-        // they can be many more.
-        let are_explained = unseen_wake_ups(&self.stderr) <= 2 * (hidden + opened)
+        // A machine that hides switches hides wake-ups, too. The tool counts a hidden switch only
+        // if it contradicts the switches that it saw. A CPU that hides its events for a while also
+        // hides wake-ups of threads on other CPUs, whose switches the tool sees. Hidden wake-ups
+        // can therefore be many more than hidden switches.
+        let is_explained = unseen_wake_ups(&self.stderr) <= 2 * (hidden + opened)
             || hidden > 0 && missed.total() * 200 <= self.folded.total();
-        are_explained && self.lost["stacks"] <= 2 * (hidden + opened)
+        is_explained && self.lost["stacks"] <= 2 * (hidden + opened)
     }
 }
 
-/// Whether a stack or a waker is marked as missing.
+/// Returns whether a stack or a waker is marked as missing.
 fn is_missed(line: &Line) -> bool {
     line.frames.iter().any(|frame| frame.starts_with("[Missed"))
 }
 
-/// How many wake-ups a tool says it did not see.
+/// Returns the number of wake-ups that a tool reports as not seen.
 pub fn unseen_wake_ups(stderr: &str) -> u64 {
     let (before, _) = stderr
         .split_once(" wake-ups were not seen")
@@ -142,9 +142,9 @@ pub fn unseen_wake_ups(stderr: &str) -> u64 {
     count.replace(',', "").parse().unwrap()
 }
 
-/// In a waker's place, where nobody woke before the window ended.
+/// Mark in a waker's place if the wait was still open at the window's end.
 pub const STILL_BLOCKED: &str = "[still blocked]";
-/// The expiry of a timer.
+/// Mark in a waker's place if a timer ended the wait.
 pub const TIMER: &str = "[timer]";
 
 #[cfg(test)]

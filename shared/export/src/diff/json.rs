@@ -6,12 +6,12 @@ use profile::Profile;
 use profile::diff::{Change, Diff, LEVEL, Subject};
 use serde::{Serialize, Serializer};
 
-use super::{state, unit};
+use super::{state_label, unit_name};
 
 #[derive(Serialize)]
 struct Object<'a> {
     version: u32,
-    /// What rates are in.
+    /// Unit of the rates.
     unit: String,
     /// Standard deviations beyond which a change is significant.
     level: f64,
@@ -59,7 +59,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// The names of a stack, which are looked up as they are written.
+/// The names of a function or stack, which are looked up as they are written.
 struct Names<'a>(&'a Diff, Subject);
 
 impl Serialize for Names<'_> {
@@ -80,7 +80,7 @@ impl<'a> Row<'a> {
                 Subject::Function(_) => None,
                 Subject::Stack(..) => Some(Names(diff, subject)),
             },
-            state: state(after, change.state),
+            state: state_label(after, change.state),
             before: change.before.value,
             after: change.after.value,
             difference: change.difference(),
@@ -90,10 +90,10 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Writes all changes.
+/// Writes all changes as one JSON object.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(
     before: &Profile,
     after: &Profile,
@@ -108,7 +108,7 @@ pub fn write(
     };
     let object = Object {
         version: 1,
-        unit: match unit(after) {
+        unit: match unit_name(after) {
             None => "nanoseconds per second".to_owned(),
             Some(name) => format!("{name} per second"),
         },

@@ -1,4 +1,4 @@
-//! What changed from one profile to another, for people, programs and as a picture.
+//! Differences between two profiles, as a table, as JSON and as a flame graph.
 
 mod json;
 mod svg;
@@ -12,8 +12,8 @@ use profile::{Profile, State, Unit};
 
 use crate::measure::{Measure, state_name};
 
-/// What a state is called; where states are not told apart, what all of it is.
-fn state(profile: &Profile, state: Option<State>) -> &'static str {
+/// Returns the name of a state; without a state, the name of what the profile measures.
+fn state_label(profile: &Profile, state: Option<State>) -> &'static str {
     match (state, profile.unit) {
         (Some(state), _) => state_name(state),
         (None, Unit::Samples) => "on CPU",
@@ -21,9 +21,9 @@ fn state(profile: &Profile, state: Option<State>) -> &'static str {
     }
 }
 
-/// Whether rates are times, and what they are called if not.
-fn unit(profile: &Profile) -> Option<String> {
-    match Measure::of(profile) {
+/// Returns the name of the profile's events; `None` if its values are times.
+fn unit_name(profile: &Profile) -> Option<String> {
+    match Measure::new(profile) {
         Measure::Time(_) => None,
         Measure::Events(name, _) => Some(name),
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use crate::fixture::written;
 
-    /// One sample is a millisecond.
+    /// Reads a profile in which one sample is a millisecond.
     fn profile(text: &str, seconds: u64) -> Profile {
         let mut profile = folded::read(text.as_bytes(), Unit::Samples, false).unwrap();
         profile.meta.window.length_ns = seconds * 1_000_000_000;

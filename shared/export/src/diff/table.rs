@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use profile::Profile;
 use profile::diff::{Change, Diff, LEVEL};
 
-use super::{state, unit};
+use super::{state_label, unit_name};
 
-/// What a table has rows of.
+/// Subjects of the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// Functions.
@@ -16,10 +16,10 @@ pub enum Shown {
     Stacks,
 }
 
-/// Writes so many rows at most: what changed, and how sure that is.
+/// Writes the changes with their uncertainty, at most `rows` of them.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(
     before: &Profile,
     after: &Profile,
@@ -40,7 +40,7 @@ pub fn write(
             meta.tool_version
         )?;
     }
-    let unit = unit(after);
+    let unit = unit_name(after);
     let (scale, name) = match &unit {
         None => (1e6, "ms"),
         Some(name) => (1.0, name.as_str()),
@@ -68,10 +68,7 @@ pub fn write(
             before,
             after: now,
         } = change;
-        let mark = match change.is_significant() {
-            true => ' ',
-            false => '~',
-        };
+        let mark = if change.is_significant() { ' ' } else { '~' };
         let deviation = format!("± {:.1}", LEVEL * change.deviation() / scale);
         writeln!(
             writer,
@@ -79,7 +76,7 @@ pub fn write(
             change.difference() / scale,
             before.value / scale,
             now.value / scale,
-            state(after, *in_state),
+            state_label(after, *in_state),
             text(&diff.names(*subject))
         )?;
     }

@@ -6,14 +6,13 @@ use profile::spans::Histogram;
 
 use super::quantiles::recorded;
 
-/// How many lines there are each time that the distance to 100 % is halved: as
-/// many as HdrHistogram's own tools write.
+/// Number of lines per halving of the distance to 100 %, as in HdrHistogram's own tools.
 const LINES_PER_HALVING: u32 = 5;
 
 /// Writes the percentiles of all spans, in the histogram's unit.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(histogram: &Histogram, writer: &mut dyn Write) -> io::Result<()> {
     let recorded = recorded(histogram).map_err(io::Error::other)?;
     let unit = histogram.scale().unit_ns() as f64;

@@ -11,7 +11,7 @@ use super::quantiles::recorded;
 struct Interval<'a> {
     mode: &'static str,
     unit: &'static str,
-    /// CLOCK_MONOTONIC.
+    /// Start of the interval, in ns of CLOCK_MONOTONIC.
     start_ns: u64,
     end_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,14 +35,14 @@ struct Spans<'a> {
     p99_ns: u64,
     #[serde(rename = "p99.9_ns")]
     p999_ns: u64,
-    /// Shortest, longest, count.
+    /// Buckets as their shortest length, longest length and count.
     buckets: Vec<(u64, u64, u64)>,
 }
 
 /// Writes one interval, with the time of day at its end if given.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(
     distribution: &Distribution,
     time: Option<&str>,

@@ -6,14 +6,15 @@ use profile::spans::{Distribution, Histogram};
 
 use super::{id_name, unit_name};
 
-/// Above this many rows lengths need more room, and stars have less.
+/// Maximum rows of the narrow layout. More rows have longer lengths, which leave less width for
+/// stars.
 const NARROW_ROWS: usize = 32;
 
 /// Writes one interval: an empty line, the time of day if given, and a
 /// histogram for each owner; at the end average, total and count if `summary`.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(
     distribution: &Distribution,
     time: Option<&str>,
@@ -29,7 +30,7 @@ pub fn write(
         if let (Some(apart), Some(owner)) = (distribution.apart, &row.owner) {
             write!(writer, "\n{} = {}", id_name(apart), owner.id)?;
             match &owner.comm {
-                // bcc reads the name with its newline.
+                // bcc prints the name with the newline that it read.
                 Some(comm) => writeln!(writer, " {comm}\n")?,
                 None => writeln!(writer)?,
             }
@@ -78,7 +79,7 @@ fn write_histogram(histogram: &Histogram, unit: &str, writer: &mut dyn Write) ->
     Ok(())
 }
 
-/// How many spans there are from each power of two on; 0 counts as 1.
+/// Returns the number of spans from each power of two on. A length of 0 counts as 1.
 fn rows(histogram: &Histogram) -> Vec<u64> {
     let mut rows = Vec::new();
     for (number, bucket) in histogram.buckets().filter(|(_, bucket)| bucket.spans > 0) {

@@ -8,7 +8,7 @@ mod quantiles;
 
 use profile::spans::{Apart, Scale};
 
-/// What stands for an owner's ID: `pid` or `tid`.
+/// Returns the name of an owner's ID: `pid` or `tid`.
 fn id_name(apart: Apart) -> &'static str {
     match apart {
         Apart::Processes => "pid",
@@ -16,7 +16,7 @@ fn id_name(apart: Apart) -> &'static str {
     }
 }
 
-/// bcc's name for the unit.
+/// Returns bcc's name of the unit.
 fn unit_name(scale: Scale) -> &'static str {
     match scale {
         Scale::Microseconds => "usecs",

@@ -9,14 +9,14 @@ use profile::spans::{Distribution, Row, Scale};
 use super::id_name;
 use super::quantiles::recorded;
 
-/// The percentiles that are shown.
+/// Names of the percentiles in the table, with their values in per cent.
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
 /// Writes one interval: an empty line, the time of day if given, and the table.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(
     distribution: &Distribution,
     time: Option<&str>,
@@ -78,7 +78,7 @@ fn cells(row: &Row, distribution: &Distribution) -> io::Result<Vec<String>> {
     Ok(cells)
 }
 
-/// A number with at least three digits that count, but for 0.
+/// Formats a number with at least three significant digits; 0 has one.
 fn number(value: f64) -> String {
     let decimals = match value {
         0.0 | 100.0.. => 0,

@@ -1,11 +1,11 @@
-//! From buckets to an HdrHistogram, which answers for quantiles.
+//! Converts buckets to an HdrHistogram, which computes quantiles.
 
 use hdrhistogram::{CreationError, Histogram};
 
-/// More precise than the buckets by far.
+/// Significant decimal digits of the HdrHistogram, which is far more precise than the buckets.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Every bucket's spans at their mean length, nanoseconds.
+/// Records every bucket's spans at their mean length, in ns.
 pub(super) fn recorded(spans: &profile::spans::Histogram) -> Result<Histogram<u64>, CreationError> {
     let mut recorded = Histogram::new_with_max(u64::MAX / 2, SIGNIFICANT_DIGITS)?;
     for (_, bucket) in spans.buckets().filter(|(_, bucket)| bucket.spans > 0) {

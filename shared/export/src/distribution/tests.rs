@@ -4,7 +4,7 @@ use profile::spans::{Apart, Distribution, Histogram, Kind, Owner, Row, Scale};
 use super::*;
 use crate::fixture::written;
 
-/// Lengths in nanoseconds, for each owner.
+/// Builds a distribution from the lengths of each owner's spans, in ns.
 fn distribution(scale: Scale, apart: Option<Apart>, rows: &[&[u64]]) -> Distribution {
     let rows = rows.iter().zip(7..).map(|(lengths, id)| {
         let mut histogram = Histogram::new(scale);
@@ -35,7 +35,7 @@ fn percentiles_of(distribution: &Distribution, time: Option<&str>) -> String {
     written(|writer| percentiles::write(distribution, time, writer))
 }
 
-/// From less than a microsecond to three, nine and nine hundred.
+/// Lengths of spans in ns, from less than 1 µs to 900 µs.
 const FEW: &[u64] = &[500, 1_999, 3_999, 9_000, 9_500, 900_000];
 
 #[test]

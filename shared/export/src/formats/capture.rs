@@ -1,4 +1,4 @@
-//! Captures: all that was measured, for later and for elsewhere.
+//! Captures: the whole measurement, for later analysis and for other machines.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use profile::Profile;
 use crate::format::{Format, Needs};
 use crate::text::options::{Options, Written};
 
-/// The format; `capture.proto` describes it.
+/// The capture format, which `capture.proto` describes.
 pub struct Capture;
 
 impl Format for Capture {

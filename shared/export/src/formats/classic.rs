@@ -1,4 +1,4 @@
-//! bcc's own form: several lines per stack, leaf first, the value last.
+//! bcc's format: several lines per stack, leaf first, the value last.
 //!
 //! ```text
 //!     schedule
@@ -10,8 +10,8 @@
 //!
 //! ```
 //!
-//! With wakers the story reads downwards: the waker's stack from its root, then
-//! the sleeper's from its leaf.
+//! With wakers the events read downwards: the waker's stack from its root, then the sleeper's from
+//! its leaf.
 //!
 //! ```text
 //!     waker:           producer 1234
@@ -37,9 +37,9 @@ use crate::format::{Format, Needs};
 use crate::text::frames::{FrameNames, reason_frame, thread_name, wakers};
 use crate::text::options::{Options, Written};
 
-/// The format: the lightest stack first so that the heaviest stands next to the prompt.
-/// Omissions are those of [`Folded`](crate::folded::Folded); with `per_thread` the IDs are
-/// `PID/TID`.
+/// The classic format: the lightest stack comes first so that the heaviest stands next to the
+/// prompt. It leaves out the same stacks as [`Folded`](crate::folded::Folded). With `per_thread`
+/// the IDs are `PID/TID`.
 pub struct Classic;
 
 impl Format for Classic {
@@ -68,8 +68,8 @@ impl Format for Classic {
         options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        // Records can be long: one is told from others by 128 bits of a keyed hash, and made
-        // once more where it is written.
+        // Records can be long, so 128 bits of a keyed hash identify a record. It is built again
+        // when it is written.
         let names = FrameNames::new(profile, options);
         let hashers = [RandomState::new(), RandomState::new()];
         let mut sums: RowMap<[u64; 2], u64> = RowMap::default();
@@ -101,11 +101,12 @@ impl Format for Classic {
 
 fn record(profile: &Profile, names: &FrameNames<'_>, sample: &Sample, options: &Options) -> String {
     let wakers = wakers(profile, sample);
-    let titled = |title, comm, thread| titled(title, &thread_name(profile, comm), thread, options);
+    let title_line =
+        |title, comm, thread| title_line(title, &thread_name(profile, comm), thread, options);
     let mut text = String::new();
     let mut add = |line: &str| text.extend(["    ", line, "\n"]);
     for waker in wakers.iter().rev() {
-        add(&titled("waker:", waker.comm, waker.thread));
+        add(&title_line("waker:", waker.comm, waker.thread));
         names.stack(waker.stack).into_iter().for_each(&mut add);
         add(&format!("{:<16} --", "--"));
     }
@@ -113,7 +114,7 @@ fn record(profile: &Profile, names: &FrameNames<'_>, sample: &Sample, options: &
     frames.iter().for_each(|frame| add(frame));
     let comm = thread_name(profile, sample.comm);
     add(&match sample.thread {
-        _ if !wakers.is_empty() => titled("target:", sample.comm, sample.thread),
+        _ if !wakers.is_empty() => title_line("target:", sample.comm, sample.thread),
         Some(id) if options.per_thread => format!("{:<16} {comm} ({}/{})", "-", id.pid, id.tid),
         Some(id) => format!("{:<16} {comm} ({})", "-", id.pid),
         None => format!("{:<16} {comm}", "-"),
@@ -121,8 +122,8 @@ fn record(profile: &Profile, names: &FrameNames<'_>, sample: &Sample, options: &
     text
 }
 
-/// Who wakes or is woken: the name, and the process or `PID/TID`.
-fn titled(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) -> String {
+/// Returns the line of a waker or a sleeper: its name, and its PID or `PID/TID`.
+fn title_line(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) -> String {
     match thread {
         Some(id) if options.per_thread => format!("{title:<16} {comm} {}/{}", id.pid, id.tid),
         Some(id) => format!("{title:<16} {comm} {}", id.pid),
@@ -130,7 +131,7 @@ fn titled(title: &str, comm: &str, thread: Option<ThreadId>, options: &Options) 
     }
 }
 
-/// The frames' names, with the state at the first.
+/// Returns the frames' names, leaf first, with the state at the leaf.
 fn leaf_first<'a>(
     profile: &Profile,
     names: &'a FrameNames<'_>,
@@ -142,7 +143,7 @@ fn leaf_first<'a>(
     let mut frames: Vec<Cow<'_, str>> = reason.into_iter().collect();
     frames.extend(part(sample.stack.kernel));
     if options.delimited && !frames.is_empty() && !sample.stack.user.is_empty() {
-        // As bcc's offcputime and offwaketime each have it.
+        // bcc's offcputime prints `--` here, its offwaketime `-`.
         let delimiter = if sample.wakers.is_none() { "--" } else { "-" };
         frames.push(delimiter.into());
     }

@@ -1,5 +1,5 @@
-//! Thread clocks as tab-separated text: a header line, then one row per thread,
-//! exited ones too. Two rows may share a thread ID that was used again.
+//! Thread clocks as tab-separated text: a header line, then one row per thread, ended threads
+//! included. Two rows share a TID if the kernel reused it.
 
 use std::io::{self, Write};
 
@@ -9,11 +9,11 @@ use crate::format::{Format, Needs};
 use crate::text::frames::thread_name;
 use crate::text::options::{Options, Written};
 
-/// The columns; times are nanoseconds, instants those of `CLOCK_MONOTONIC`.
+/// Names of the columns. Times are in ns, instants in ns of `CLOCK_MONOTONIC`.
 const HEADER: &str = "pid\ttid\tcomm\tstarted_ns\tended_ns\trunning_ns\trunnable_ns\tblocked_ns\tvoluntary\tinvoluntary";
 
-/// The format: the threads of a profile in their order. Of no use without accounts, so it
-/// is not one of [`FORMATS`](crate::FORMATS).
+/// The clocks format: the threads of a profile in their order. It needs accounts, so it is not one
+/// of [`FORMATS`](crate::FORMATS).
 pub struct Clocks;
 
 impl Format for Clocks {

@@ -1,6 +1,6 @@
-//! Folded stacks: `comm;root;…;leaf VALUE`, equal lines summed, ordered by stack.
-//! Each waker follows as `--;leaf;…;root;comm`, so that a line read from its end
-//! tells who woke whom.
+//! Folded stacks: `comm;root;…;leaf VALUE`, equal lines summed, ordered by stack. Each waker
+//! follows as `--;leaf;…;root;comm`, so a line read from its end goes from each waker to the thread
+//! it woke.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ use crate::format::{Format, Needs};
 use crate::text::lines::Lines;
 use crate::text::options::{Options, Written};
 
-/// The format. Nanoseconds are summed first and cut to microseconds once; lines that come
-/// to 0 are left out and told of.
+/// The folded format. It sums nanoseconds first and cuts sums to microseconds once. It leaves out
+/// lines that come to 0 and counts them.
 pub struct Folded;
 
 impl Format for Folded {
@@ -41,10 +41,10 @@ impl Format for Folded {
     }
 }
 
-/// The same for other values of a profile's samples, in its unit.
+/// Writes folded stacks of other values of a profile's samples, in its unit.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write_samples(
     profile: &Profile,
     samples: impl IntoIterator<Item = (Sample, u64)>,
@@ -117,7 +117,7 @@ mod tests {
         );
     }
 
-    /// As text `cc 1` comes before `cc1;f 1`, though `cc;f 1` comes after it.
+    /// As text, `cc 1` comes before `cc1;f 1`, but `cc;f 1` comes after it.
     #[test]
     fn lines_of_a_thread_alone_are_in_the_order_of_texts() {
         let mut profile = Profile::new(Unit::Nanoseconds);
@@ -160,7 +160,7 @@ mod tests {
         );
     }
 
-    /// Whose, where and in which state, in words.
+    /// The thread, stack and state of a sample, in words.
     #[derive(Clone, Debug)]
     struct Words {
         comm: String,
@@ -193,7 +193,7 @@ mod tests {
         )
     }
 
-    /// A sample and its wakers.
+    /// Builds a sample with its wakers.
     fn samples() -> impl Strategy<Value = (Words, Vec<Words>)> {
         (words(), prop::collection::vec(words(), 0..3))
     }
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Every sample in words.
+    /// Returns every sample in words.
     fn read_out(profile: &Profile) -> BTreeMap<String, Weight> {
         let stack = |id: StackId| -> Vec<_> {
             let frames = profile.frames_of(id);

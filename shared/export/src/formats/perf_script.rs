@@ -1,11 +1,11 @@
-//! What `perf script` prints of samples with stacks, as of one event, `wall-clock`, whose
-//! periods are nanoseconds.
+//! Samples with stacks as `perf script` prints them. The event of time is `wall-clock`, with
+//! periods in nanoseconds.
 //!
-//! Readers that fold stacks add up periods. speedscope goes by the times instead: a sample
-//! lasts from the middle between it and the one before to the middle between it and the
-//! next. So there are two samples of each stack, at the ends of a span that is as long as
-//! the stack's time, each with half of it; the spans of a thread follow one another from the
-//! window's start on, so that readers show threads side by side.
+//! Readers that fold stacks add up periods. speedscope uses the times instead: a sample lasts from
+//! the middle between it and the previous sample to the middle between it and the next. So each
+//! stack has two samples, at the ends of a span that is as long as the stack's time. Each sample
+//! has half of that time. The spans of a thread follow one another from the window's start on, so
+//! readers show threads side by side.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,10 +19,10 @@ use crate::text::drawn::{Drawn, drawn};
 use crate::text::frames::thread_name;
 use crate::text::options::{Options, Written};
 
-/// The format.
+/// The `perf script` format.
 pub struct PerfScript;
 
-/// What is in brackets behind a frame of which no file is known.
+/// Text in parentheses behind a frame whose file is not known.
 const UNKNOWN: &str = "[unknown]";
 
 impl Format for PerfScript {
@@ -53,7 +53,7 @@ impl Format for PerfScript {
         _options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        let measure = Measure::of(profile);
+        let measure = Measure::new(profile);
         let event = match &measure {
             Measure::Time(_) => "wall-clock",
             Measure::Events(name, _) => name.as_str(),
@@ -70,14 +70,14 @@ impl Format for PerfScript {
             if std::mem::replace(&mut thread, sample.thread) != sample.thread {
                 now = start;
             }
-            let who = who(profile, &sample);
+            let header = thread_text(profile, &sample);
             let frames = frames(profile, &sample, &mut lines);
             let end = now.saturating_add((value / 1_000).max(2));
             for (time, period) in [(now, value - value / 2), (end - 1, value / 2)] {
                 let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
                 writeln!(
                     writer,
-                    "{who} [000] {seconds}.{micros:06}: {period:>10} {event}: \n{frames}"
+                    "{header} [000] {seconds}.{micros:06}: {period:>10} {event}: \n{frames}"
                 )?;
             }
             now = end;
@@ -87,21 +87,22 @@ impl Format for PerfScript {
     }
 }
 
-/// The thread: readers take it apart at blanks, and a name has two characters or more.
-fn who(profile: &Profile, sample: &Sample) -> String {
+/// Returns the thread's name and IDs. Readers split the text at blanks, and expect a name of at
+/// least two characters.
+fn thread_text(profile: &Profile, sample: &Sample) -> String {
     let name = thread_name(profile, sample.comm);
     let name: String = name.split_whitespace().collect::<Vec<_>>().join("_");
     let thread = sample.thread.unwrap_or_default();
     format!("{name:_<2} {}/{}", thread.pid, thread.tid)
 }
 
-/// The lines of frames: stacks share them.
+/// Lines of frames, which stacks share.
 type Lines = HashMap<Id<Frame>, String>;
 
-/// The lines of a stack, leaf first.
+/// Returns the lines of a stack, leaf first.
 fn frames(profile: &Profile, sample: &Sample, lines: &mut Lines) -> String {
     let drawn = drawn(profile, sample);
-    // On top are wakers, if there are any; the leaf is below them.
+    // Wakers, if there are any, stand above the leaf.
     let depth = |stack| profile.stacks.leaf_first(stack).count();
     let frames = depth(sample.stack.user) + depth(sample.stack.kernel);
     let state = sample.state.map_or("", state_suffix);
@@ -118,7 +119,7 @@ fn frames(profile: &Profile, sample: &Sample, lines: &mut Lines) -> String {
             }
         }
     }
-    // Readers drop the time of what has no line.
+    // Readers drop the time of a sample without a line.
     if drawn.is_empty() || (frames == 0 && sample.state.is_some()) {
         let name = format!("{}{state}", marker::NO_STACK);
         text.push_str(&line(0, &name, UNKNOWN));
@@ -126,11 +127,11 @@ fn frames(profile: &Profile, sample: &Sample, lines: &mut Lines) -> String {
     text
 }
 
-/// The line of a frame, with its thread's state if it is the leaf.
+/// Returns the line of a frame, with its thread's state if it is the leaf.
 fn frame_line(profile: &Profile, frame: Id<Frame>, state: &str) -> String {
     let frame = &profile.frames[frame];
     let mut name = profile::text::frame(profile.name(frame)).into_owned();
-    // Behind an offset it would not be taken for one.
+    // Readers would not recognise an offset with a state behind it.
     name.push_str(state);
     if let Some(offset) = frame.offset {
         name.push_str(&format!("+{offset:#x}"));
@@ -140,7 +141,7 @@ fn frame_line(profile: &Profile, frame: Id<Frame>, state: &str) -> String {
     line(frame.address.unwrap_or(0), &name, module)
 }
 
-/// A line. A file's name with a blank would end before it.
+/// Builds a line. Readers would end a file's name at a blank, so `_` replaces it.
 fn line(address: u64, name: &str, module: &str) -> String {
     format!("\t{address:16x} {name} ({})\n", module.replace(' ', "_"))
 }

@@ -1,5 +1,5 @@
-//! speedscope's own JSON (`src/lib/file-format-spec.ts` of jlfwong/speedscope): a profile of
-//! all threads together, and one for each thread and state.
+//! speedscope's JSON (`src/lib/file-format-spec.ts` of jlfwong/speedscope): a profile of all
+//! threads together, and one for each thread and state.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::measure::{Measure, implied_state, state_name};
 use crate::text::frames::{file_name, source, thread_field, thread_name, wakers};
 use crate::text::options::{Ids, Options, Written};
 
-/// The format.
+/// The speedscope format.
 pub struct Speedscope;
 
 impl Format for Speedscope {
@@ -46,7 +46,7 @@ impl Format for Speedscope {
         _options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        let measure = Measure::of(profile);
+        let measure = Measure::new(profile);
         let mut rows = Rows::new(profile);
         let mut groups: BTreeMap<Group, Vec<(Row, u64)>> = BTreeMap::new();
         for (sample, value) in measure.values(profile) {
@@ -72,7 +72,7 @@ impl Format for Speedscope {
     }
 }
 
-/// What the file is called in the viewer.
+/// Returns the name that the viewer shows for the file.
 fn name(profile: &Profile) -> String {
     let meta = &profile.meta;
     match &*meta.tool {
@@ -98,7 +98,7 @@ struct Shared<'a> {
     frames: Vec<&'a Frame>,
 }
 
-/// Frames that read alike are one.
+/// A frame. Frames with the same name, file and line are merged.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 struct Frame {
     name: Box<str>,
@@ -108,8 +108,8 @@ struct Frame {
     line: Option<u32>,
 }
 
-/// A profile: samples in an order in which those alike are neighbours, as its time is made
-/// of their weights.
+/// A profile as speedscope reads it. Its time is the sum of the weights, so the order of samples
+/// puts equal stacks next to each other.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "sampled")]
 struct Shown<'a> {
@@ -121,7 +121,7 @@ struct Shown<'a> {
     weights: Vec<u64>,
 }
 
-/// The frames of a sample, which are gone through as they are written.
+/// The frames of a sample, which are serialized while iterating.
 struct Frames<'a>(&'a Rows<'a>, Row);
 
 impl Serialize for Frames<'_> {
@@ -130,7 +130,7 @@ impl Serialize for Frames<'_> {
     }
 }
 
-/// The same with its rows.
+/// A profile with its rows, before it is written.
 struct Sampled {
     name: String,
     unit: &'static str,
@@ -155,8 +155,8 @@ impl Sampled {
     }
 }
 
-/// A sample's stacks in their order: what is above all of a group's, user frames, kernel
-/// frames and the chain of wakers.
+/// A sample's stacks in their order: the group's thread and state, user frames, kernel frames and
+/// the chain of wakers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Row {
     above: [Option<u32>; 2],
@@ -165,22 +165,22 @@ struct Row {
     wakers: Option<Id<Chain>>,
 }
 
-/// The wakers of a sample: each with its stacks and its name.
+/// The wakers of a sample, each with its user stack, kernel stack and name.
 type Chain = Box<[(StackId, StackId, u32)]>;
 
-/// Whose samples make a profile: a thread's name and IDs, and a state.
+/// Key of the samples that make one profile: a thread's name and IDs, and a state.
 type Group = (String, Option<ThreadId>, Option<State>);
 
 struct Rows<'a> {
     profile: &'a Profile,
     frames: Table<Frame>,
-    /// Stacks of places in `frames`.
+    /// Stacks of indexes into `frames`.
     stacks: StackTree<u32>,
     translation: Translation,
     chains: Table<Chain>,
-    /// The place of what is between a sleeper and its wakers.
+    /// Index of the delimiter between a sleeper and its wakers.
     delimiter: u32,
-    /// By the places of the profile's frames and chains of wakers.
+    /// Indexes by the profile's frames. `known_chains` has them by the profile's chains of wakers.
     known: Vec<Option<u32>>,
     known_chains: Vec<Option<Id<Chain>>>,
 }
@@ -220,12 +220,12 @@ impl<'a> Rows<'a> {
     fn stack(&mut self, stack: StackId) -> StackId {
         let profile = self.profile;
         let mut translation = std::mem::take(&mut self.translation);
-        let is = translation.stack(&profile.stacks, stack, |callers, leaf| {
+        let translated = translation.stack(&profile.stacks, stack, |callers, leaf| {
             let frame = self.frame(leaf);
             self.stacks.called(callers, frame)
         });
         self.translation = translation;
-        is
+        translated
     }
 
     fn chain(&mut self, sample: &Sample, id: Id<Wakers>) -> Id<Chain> {
@@ -245,7 +245,7 @@ impl<'a> Rows<'a> {
         new
     }
 
-    /// The places of a row's frames, root first; of each waker from the leaf on.
+    /// Iterates over the indexes of a row's frames, root first, but each waker's frames leaf first.
     fn frames_of(&self, row: &Row) -> impl Iterator<Item = u32> {
         let own = [row.user, row.kernel].map(|part| self.stacks.root_first(part));
         let chain = row.wakers.map_or(&[][..], |wakers| &self.chains[wakers]);
@@ -265,7 +265,7 @@ impl<'a> Rows<'a> {
         let profile = self.profile;
         let frame = &profile.frames[id];
         let source = source(profile, frame);
-        // The file is that of the code where no source is known.
+        // Without a known source the file is the module.
         let module = frame.module.map(|module| &profile.modules[module]);
         let module = module.map(|module| &*profile.names[module.path]);
         let new = Frame {
@@ -289,7 +289,7 @@ impl<'a> Rows<'a> {
         (comm, thread, state)
     }
 
-    /// All of it, and then each group, the heaviest first.
+    /// Returns the profile of all threads, then the profile of each group, heaviest first.
     fn profiles(
         &mut self,
         groups: BTreeMap<Group, Vec<(Row, u64)>>,
@@ -334,7 +334,7 @@ fn sampled(
         *sum = sum.saturating_add(if is_same { *value } else { 0 });
         is_same
     });
-    // An empty stack has no box to be drawn, and its time is kept all the same.
+    // An empty stack has no box, but its time counts.
     let values = rows.iter().map(|(_, value)| *value);
     Sampled {
         end_value: values.fold(0, u64::saturating_add),
@@ -364,7 +364,7 @@ mod tests {
     /// Stacks with their weights.
     type Weighted = Vec<(String, u64)>;
 
-    /// The name, the sum and the stacks of each profile.
+    /// Returns the name, the sum and the stacks of each profile.
     fn profiles(file: &Value) -> Vec<(String, u64, Weighted)> {
         let frames = file["shared"]["frames"].as_array().unwrap();
         let name = |index: &Value| frames[index.as_u64().unwrap() as usize]["name"].as_str();

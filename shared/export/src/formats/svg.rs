@@ -1,7 +1,6 @@
-//! An interactive flame graph (search, zoom) of what threads did with their time.
+//! An interactive flame graph (search, zoom) of threads' time.
 //!
-//! Equal names get equal colours, so two graphs of the same data are the same
-//! file.
+//! Equal names get equal colours, so two graphs of the same data are identical files.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,33 +17,33 @@ use crate::text::frames::frame_name;
 use crate::text::lines::{Leaves, Lines};
 use crate::text::options::{Options, Written};
 
-/// What stands above the graph.
+/// Caption above the graph.
 #[derive(Clone, Debug, Default)]
 pub struct Caption {
-    /// Whose time it is.
+    /// Title, which names the threads whose time the graph shows.
     pub title: String,
-    /// What the widths mean.
+    /// Meaning of the widths and colours.
     pub subtitle: String,
 }
 
-/// How frames are coloured.
+/// Colours of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
-    /// Leaves by their state: red on a CPU, blue blocked, amber waiting for a
-    /// CPU. Their callers are warm greys.
+    /// Colours of leaves by their state: red on a CPU, blue blocked, amber waiting for a CPU.
+    /// Callers are warm greys.
     States,
     /// The customary blues and greens of sleepers and their wakers.
     Wakeups,
     /// The customary reds and yellows of time on CPUs.
     OnCpu,
-    /// The customary blues of time off them.
+    /// The customary blues of time off the CPU.
     OffCpu,
 }
 
-/// What the colours of [`Colours::States`] mean, for captions.
+/// Meaning of the colours of [`Colours::States`], for captions.
 pub const STATE_COLOURS: &str = "red: on a CPU, blue: blocked, amber: waiting for a CPU";
 
-/// The format: a flame graph of all of it, with a caption of its own.
+/// The SVG format: a flame graph of the whole profile, with a caption of its own.
 pub struct Svg;
 
 impl Format for Svg {
@@ -70,10 +69,10 @@ impl Format for Svg {
         options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        let measure = Measure::of(profile);
+        let measure = Measure::new(profile);
         let samples = measure.values(profile);
-        let colours = Colours::of(profile);
-        let caption = Caption::of(profile, colours, &measure);
+        let colours = Colours::for_profile(profile);
+        let caption = Caption::for_profile(profile, colours, &measure);
         draw(
             profile, samples, &measure, options, colours, &caption, writer,
         )?;
@@ -82,8 +81,8 @@ impl Format for Svg {
 }
 
 impl Colours {
-    /// What suits a profile.
-    fn of(profile: &Profile) -> Colours {
+    /// Returns the colours that suit a profile.
+    fn for_profile(profile: &Profile) -> Colours {
         let any = |has: fn(&Sample) -> bool| profile.samples.keys().any(has);
         if any(|sample| sample.wakers.is_some()) {
             Colours::Wakeups
@@ -98,8 +97,8 @@ impl Colours {
 }
 
 impl Caption {
-    /// What there is to say of a profile.
-    fn of(profile: &Profile, colours: Colours, measure: &Measure) -> Caption {
+    /// Builds the caption of a profile.
+    fn for_profile(profile: &Profile, colours: Colours, measure: &Measure) -> Caption {
         let whose = match &*profile.meta.targets {
             "" => "all threads",
             targets => targets,
@@ -123,11 +122,10 @@ impl Caption {
     }
 }
 
-/// Writes a flame graph of nanoseconds, shown in µs. Threads of one name are
-/// drawn as one.
+/// Writes a flame graph of nanoseconds, shown in µs. It merges threads of one name.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(
     profile: &Profile,
     samples: impl IntoIterator<Item = (Sample, u64)>,
@@ -152,7 +150,7 @@ fn draw(
     caption: &Caption,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    let (divisor, count_name) = measure.shown();
+    let (divisor, count_name) = measure.display_unit();
     let mut lines = Vec::new();
     let folded = Lines::new(profile, samples, options);
     folded.for_each(|line, value| {
@@ -164,12 +162,12 @@ fn draw(
     if lines.is_empty() {
         return write_empty(caption, writer);
     }
-    // What has no colour of its own gets one of the customary palette.
+    // Frames without a colour of their own get one of the customary palette.
     let mut palette = interpreted_palette(profile, options);
     if colours == Colours::States {
         add_states(&mut palette, &lines, folded.leaves());
     }
-    let mut options = looks(caption, count_name);
+    let mut options = common_options(caption, count_name);
     options.palette_map = Some(&mut palette);
     match colours {
         Colours::States => {}
@@ -180,8 +178,8 @@ fn draw(
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), writer)
 }
 
-/// What all of our flame graphs look like.
-pub(crate) fn looks(caption: &Caption, count_name: &str) -> flamegraph::Options<'static> {
+/// Returns the options that all flame graphs share.
+pub(crate) fn common_options(caption: &Caption, count_name: &str) -> flamegraph::Options<'static> {
     let mut options = flamegraph::Options::default();
     options.title = shortened(&caption.title);
     options.subtitle = Some(caption.subtitle.clone());
@@ -192,7 +190,7 @@ pub(crate) fn looks(caption: &Caption, count_name: &str) -> flamegraph::Options<
     options
 }
 
-/// The title, cut to what fits above the graph: command lines can be long.
+/// Cuts the title to the width of the graph, since command lines can be long.
 fn shortened(title: &str) -> String {
     match title.char_indices().nth(LONGEST_TITLE) {
         Some((end, _)) => format!("{}…", &title[..end]),
@@ -200,7 +198,8 @@ fn shortened(title: &str) -> String {
     }
 }
 
-/// inferno skips lines that start with `# `; a thread may be named so.
+/// Replaces the blank after a leading `#`: inferno skips lines that start with `# `, and a thread's
+/// name can start so.
 pub(crate) fn not_a_comment(line: &str) -> Cow<'_, str> {
     match line.trim_start().strip_prefix("# ") {
         Some(rest) => format!("#\u{a0}{rest}").into(),
@@ -208,12 +207,12 @@ pub(crate) fn not_a_comment(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// In characters: a graph of 1,200 pixels has room for them.
+/// Maximum characters of a title, which fit into a graph of 1,200 pixels.
 const LONGEST_TITLE: usize = 100;
 
 const PAPER: Color = Color::new(255, 253, 250);
 const RED: Color = Color::new(226, 88, 70);
-/// Of who had nothing to do.
+/// The colour of waits without work.
 const PALE: Color = Color::new(202, 216, 230);
 const BLUE: Color = Color::new(92, 148, 222);
 const AMBER: Color = Color::new(244, 178, 56);
@@ -221,8 +220,8 @@ const GREY: Color = Color::new(222, 214, 204);
 /// The colour of functions that a language's runtime runs.
 const GREEN: Color = Color::new(146, 196, 125);
 
-/// A colour for each frame's text that has none: the leaves by what they stand for, all other
-/// frames of every line, and the root.
+/// Adds a colour for each frame's text that has none: leaves by state and wait, all other frames
+/// and the root in grey.
 fn add_states(palette: &mut PaletteMap, lines: &[String], leaves: &Leaves) {
     palette.insert("", GREY);
     for (name, &(state, wait)) in leaves {
@@ -241,7 +240,7 @@ fn add_states(palette: &mut PaletteMap, lines: &[String], leaves: &Leaves) {
     }
 }
 
-/// A colour for each frame of a function that a runtime of a language runs.
+/// Returns a palette with a colour for each function that a language's runtime runs.
 fn interpreted_palette(profile: &Profile, options: &Options) -> PaletteMap {
     let mut palette = PaletteMap::default();
     let frames = profile.frames.iter();
@@ -262,7 +261,7 @@ fn colour(state: State, wait: Option<Wait>) -> Color {
     }
 }
 
-/// Neighbours differ a little, so that their borders can be seen.
+/// Varies a colour by the name, so borders between neighbours are visible.
 fn shaded(base: Color, name: &str) -> Color {
     let shade = (hash(name) % 25) as u8;
     Color::new(
@@ -272,8 +271,8 @@ fn shaded(base: Color, name: &str) -> Color {
     )
 }
 
-/// The shade of a frame that says why a thread was blocked: the first of all reasons, locks, are
-/// dark; who had nothing to do is pale, whatever it waited for.
+/// Returns the shade of a leaf by its wait: from dark for locks, the first reason, to light for the
+/// last. Idle waits are pale, whatever their reason.
 fn blue_of_wait(wait: Wait) -> Color {
     if wait.idleness.is_idle() {
         return PALE;
@@ -289,14 +288,14 @@ fn blue_of_wait(wait: Wait) -> Color {
     Color::new(between(38, 160), between(78, 196), between(160, 240))
 }
 
-/// FNV-1a: the same on every machine and in every run.
+/// Returns the FNV-1a hash, which is the same on every machine and in every run.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     })
 }
 
-/// A picture that says that there is nothing to see.
+/// Writes a picture that says that no time was measured.
 pub(crate) fn write_empty(caption: &Caption, writer: &mut dyn Write) -> io::Result<()> {
     let title = escape(&caption.title);
     writeln!(
@@ -356,7 +355,7 @@ mod tests {
         ("t", &["main", "burn"], &[], State::Runnable, 1_000_000),
     ];
 
-    /// The fill of the frame whose tooltip starts with `name`.
+    /// Returns the fill of the frame whose tooltip starts with `name`.
     fn fill(svg: &str, name: &str) -> Option<[u8; 3]> {
         let (_, rest) = svg.split_once(&format!("<title>{name} ("))?;
         let (_, rest) = rest.split_once("rgb(")?;

@@ -1,5 +1,5 @@
-//! What threads waited for, as a table: locks with who held and released them, files, sockets,
-//! children.
+//! A table of the resources that threads waited for: locks with their holders and wakers, files,
+//! sockets, children.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::format::{Format, Needs};
 use crate::report::Objects;
 use crate::text::options::{Options, Written};
 
-/// The format. Reports have the same table of each process.
+/// The waits format. Reports have the same table for each process.
 pub struct Waits;
 
 impl Format for Waits {
@@ -41,15 +41,16 @@ impl Format for Waits {
     ) -> io::Result<Written> {
         let mut objects = Objects::default();
         for (sample, weight) in profile.samples.iter() {
-            // Of one without a state nothing is known but that its thread was off the CPU.
+            // A sample without a state says only that its thread was off the CPU.
             if sample.state.is_none_or(|state| state == State::Blocked) {
                 objects.add_blocked(weight.value);
                 objects.add(profile, sample, weight);
             }
         }
-        match objects.is_empty() {
-            true => writeln!(writer, "It is not known what anything was blocked on.")?,
-            false => objects.write(writer)?,
+        if objects.is_empty() {
+            writeln!(writer, "It is not known what anything was blocked on.")?;
+        } else {
+            objects.write(writer)?;
         }
         Ok(Written::default())
     }
@@ -78,7 +79,8 @@ mod tests {
         assert_eq!(waits(&blocked()), expected);
     }
 
-    /// 3 s for a lock, of which one thread releases it for 2, and 1 s for an unknown reason.
+    /// Returns a profile with 3 s of waits for a lock and 1 s of waits for an unknown reason. One
+    /// thread ends 2 s of the waits for the lock.
     #[test]
     fn a_lock_is_there_with_who_held_it_and_where_it_was_released() {
         let mut profile = Profile::new(Unit::Nanoseconds);
@@ -117,7 +119,7 @@ mod tests {
             };
             profile.add(waits, weight);
         }
-        // Time that is not blocked is none of it.
+        // Time that is not blocked does not count.
         for (state, value) in [(State::Blocked, 1_000_000_000), (State::Runnable, 1 << 40)] {
             let other = sample(&mut profile, "reader", &["rest"], &["wait"], Some(state));
             profile.add(other, weight(value));

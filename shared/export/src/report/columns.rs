@@ -1,4 +1,4 @@
-//! The columns that the table and the analysis of a process share.
+//! Columns that the table of processes and the analysis of a process share.
 
 use profile::merge::ThreadProfile;
 
@@ -10,19 +10,20 @@ pub(super) const COLUMNS: [&str; 12] = [
     "switches",
 ];
 
-/// Says where the columns of a file are explained.
+/// Sentence that points to the explanation of the columns.
 pub(super) const EXPLAINED: &str = "`wallclock --explain` says what the columns mean.";
 
-/// One row's cells.
+/// Returns the cells of a thread's row.
 pub(super) fn cells(thread: &ThreadProfile, role: &str) -> [String; 12] {
     Sums::of(thread).cells(thread.thread.id.tid.to_string(), role.to_owned())
 }
 
-/// Figures of one thread, or of several added up.
+/// Figures of one thread, or sums over several threads. Times are in ns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sums {
     pub(super) life: u64,
-    /// The whole microseconds of each life: what the widths can add up to.
+    /// Each life in whole microseconds, in ns: the maximum that the widths of a flame graph add up
+    /// to.
     coverable: u64,
     pub(super) running: u64,
     pub(super) runnable: u64,
@@ -83,7 +84,7 @@ impl Sums {
         ]
     }
 
-    /// Seconds in each state with their shares of the lives, and how much is covered.
+    /// Returns the seconds in each state with their shares of the lives, and the coverage.
     pub(super) fn state_cells(&self) -> [String; 7] {
         [
             seconds(self.running),

@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::Run;
 use super::numbers::{count, percent, seconds};
 
-/// Times of the CPUs.
+/// Times of the machine's CPUs in the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
     /// Nanoseconds from the first reading to the second.
     pub length_ns: u64,
-    /// Nanoseconds that all threads ran in the window by their own clocks.
+    /// Nanoseconds that all threads ran in the window, by the threads' clocks.
     pub ran_ns: u64,
     /// CPUs that were online at both readings, by number.
     pub each: Vec<Cpu>,
@@ -24,32 +24,32 @@ pub struct Cpus {
 /// Nanoseconds of one CPU, by the kernel's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub number: u32,
-    /// With nothing to do, or waiting for I/O.
+    /// Time idle or waiting for I/O.
     pub idle_ns: u64,
-    /// In interrupts, where the kernel accounts these.
+    /// Time in interrupts; 0 if the kernel does not account it.
     pub interrupts_ns: u64,
-    /// Taken by the hypervisor.
+    /// Time taken by the hypervisor.
     pub stolen_ns: u64,
 }
 
-/// Programs that had the machine's CPUs, as far as that is known.
+/// Programs that used the machine's CPUs, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuUse {
     /// Number of CPUs; 0 if it is not known.
     cpus: u64,
-    /// Per cent of all CPU time: all that was busy, and the part that the hypervisor took.
+    /// Per cent of all CPU time: the busy part, and within it the part that the hypervisor took.
     busy: Option<[u64; 2]>,
-    /// Programs by name with their per cent of all CPU time, the largest first.
+    /// Programs by name with their per cent of all CPU time, largest first.
     programs: Vec<(String, u64)>,
 }
 
 impl CpuUse {
-    /// Programs that are named.
+    /// Maximum number of programs named.
     const NAMED: usize = 2;
 
-    /// Computes shares of the CPUs from `programs`: names with the nanoseconds that they ran.
+    /// Computes shares of the CPUs from `programs`: names with running time in ns.
     pub(super) fn new<'a>(run: &Run, programs: impl Iterator<Item = (&'a str, u64)>) -> CpuUse {
         let percent = |time: u64, whole: u64| {
             let share = u128::from(time) * 100 + u128::from(whole) / 2;
@@ -58,7 +58,8 @@ impl CpuUse {
         let busy = run.cpu_times.as_ref().map(|cpus| {
             let number = cpus.each.len() as u64;
             let whole = cpus.length_ns.saturating_mul(number);
-            let sum = |of: fn(&Cpu) -> u64| (cpus.each.iter().map(of)).fold(0, u64::saturating_add);
+            let sum =
+                |part: fn(&Cpu) -> u64| (cpus.each.iter().map(part)).fold(0, u64::saturating_add);
             let busy = whole.saturating_sub(sum(|cpu| cpu.idle_ns));
             [
                 percent(busy, whole),
@@ -85,8 +86,8 @@ impl CpuUse {
         }
     }
 
-    /// Describes it: `2 CPUs, 100 % busy: mariadbd 44 %, others 56 %`; only the number where
-    /// nothing else is known, and nothing where that is not.
+    /// Describes the use: `2 CPUs, 100 % busy: mariadbd 44 %, others 56 %`. It gives the number
+    /// alone if the times are not known, and nothing if the number is not known either.
     pub(super) fn describe(&self) -> String {
         if self.cpus == 0 {
             return String::new();
@@ -103,9 +104,10 @@ impl CpuUse {
         let parts: Vec<String> = parts
             .map(|(name, share)| format!("{name} {share} %"))
             .collect();
-        match parts.is_empty() {
-            true => format!("{cpus}, {busy} % busy"),
-            false => format!("{cpus}, {busy} % busy: {}", parts.join(", ")),
+        if parts.is_empty() {
+            format!("{cpus}, {busy} % busy")
+        } else {
+            format!("{cpus}, {busy} % busy: {}", parts.join(", "))
         }
     }
 }
@@ -113,7 +115,7 @@ impl CpuUse {
 /// Writes the times of each CPU, and their sum with the threads' clocks.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     let length = cpus.length_ns;
     writeln!(
@@ -126,7 +128,7 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
     for cpu in &cpus.each {
         write_line(&cells(cpu.number.to_string(), cpu, length), writer)?;
     }
-    let sum = |of: fn(&Cpu) -> u64| cpus.each.iter().map(of).sum::<u64>();
+    let sum = |part: fn(&Cpu) -> u64| cpus.each.iter().map(part).sum::<u64>();
     let all = Cpu {
         number: 0,
         idle_ns: sum(|cpu| cpu.idle_ns),
@@ -142,7 +144,7 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
             count(cpus.left_out, "CPU")
         )?;
     }
-    // The looks may have come late, so shares are added up.
+    // The readings can be late, so shares are added up, not times.
     let clocked = nanoseconds(run.measured).saturating_mul(cpus.each.len() as u64);
     let share = |time: u64, whole: u64| time as f64 / whole.max(1) as f64 * 100.0;
     writeln!(
@@ -202,7 +204,7 @@ mod tests {
             ran_ns: 7_480_000_000,
             each: vec![
                 cpu(0, 500_000_000, 20_000_000, 0),
-                // More than there was: it is counted in ticks.
+                // More idle time than the window has: the kernel counts in ticks.
                 cpu(3, 2_004_000_000, 0, 100_000_000),
             ],
             left_out: 1,

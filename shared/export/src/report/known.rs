@@ -1,32 +1,32 @@
-//! What is known of processes: their parents, what they run, and whose ID was used before.
+//! Known facts about processes: parents, command lines, and reused PIDs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use profile::{Process, Profile, Text, text};
 
-/// So many parents are asked at most for what a process runs: a file can say that they are
-/// each other's.
+/// Maximum number of parents searched for a command line: in a file, processes can be each other's
+/// parents.
 const MOST_PARENTS: usize = 32;
 
-/// The processes of a profile by ID.
+/// The processes of a profile by PID.
 pub struct Known<'a> {
     by_pid: HashMap<u32, Entry<'a>>,
-    /// Command lines that were read before measuring.
+    /// Command lines that were read before the window.
     before: &'a BTreeMap<u32, Text>,
 }
 
-/// The processes that had one ID.
+/// Processes with one PID.
 struct Entry<'a> {
-    /// The one that started last.
+    /// The process that started last.
     last: &'a Process,
-    /// When each started, as far as that is known.
+    /// Known start times of the processes, in clock ticks since boot.
     starts: HashSet<u64>,
     is_kernel_thread: bool,
 }
 
 impl<'a> Known<'a> {
-    /// Those of a profile. `before` has the command lines of processes that may have ended
-    /// before anyone looked at them.
+    /// Collects the processes of a profile. `before` has the command lines of processes that may
+    /// have ended before the profiler read them.
     #[must_use]
     pub fn new(profile: &'a Profile, before: &'a BTreeMap<u32, Text>) -> Known<'a> {
         let mut by_pid: HashMap<u32, Entry<'a>> = HashMap::new();
@@ -36,7 +36,7 @@ impl<'a> Known<'a> {
                 starts: HashSet::new(),
                 is_kernel_thread: false,
             });
-            // Of two programs of one process the later comes later.
+            // If one process executes two programs, the later one comes later in the list.
             if process.start_ticks >= entry.last.start_ticks {
                 entry.last = process;
             }
@@ -48,8 +48,9 @@ impl<'a> Known<'a> {
         Known { by_pid, before }
     }
 
-    /// A process's command line on one line; where it has none, that of the process which it
-    /// was forked from; else its name in brackets, as `ps` shows kernel threads.
+    /// Returns a process's command line on one line. A process without one has the command line of
+    /// the process that it was forked from. Without any, it returns the name in brackets, as `ps`
+    /// shows kernel threads.
     #[must_use]
     pub fn command_line(&self, pid: u32, name: &str) -> String {
         let mut asked = pid;
@@ -70,7 +71,7 @@ impl<'a> Known<'a> {
     fn own_command_line(&self, pid: u32) -> Option<String> {
         let process = self.by_pid.get(&pid).map(|entry| entry.last);
         let words = process.map(|process| process.command_line.join(" "));
-        // Brackets are for those that have no command line.
+        // Brackets mark processes without a command line.
         let words = words.map(|words| text::function(&words).into_owned());
         let known = words
             .into_iter()
@@ -81,25 +82,25 @@ impl<'a> Known<'a> {
             .find(|text| !text.is_empty())
     }
 
-    /// Whether it is a thread of the kernel's own.
+    /// Returns whether a process is a kernel thread.
     #[must_use]
     pub fn is_kernel_thread(&self, pid: u32) -> bool {
         let entry = self.by_pid.get(&pid);
         entry.is_some_and(|entry| entry.is_kernel_thread)
     }
 
-    /// The ID of its parent; 0 if that is not known.
+    /// Returns the PID of a process's parent; 0 if it is not known.
     pub(super) fn parent(&self, pid: u32) -> u32 {
         self.by_pid.get(&pid).map_or(0, |entry| entry.last.parent)
     }
 
-    /// When it started, in clock ticks since boot; 0 if that is not known.
+    /// Returns the start time of a process, in clock ticks since boot; 0 if it is not known.
     pub(super) fn start_ticks(&self, pid: u32) -> u64 {
         let entry = self.by_pid.get(&pid);
         entry.map_or(0, |entry| entry.last.start_ticks)
     }
 
-    /// How many processes are known to have had this ID, one after another.
+    /// Returns the number of processes known to have had this PID, one after another.
     pub(super) fn lives(&self, pid: u32) -> u64 {
         let entry = self.by_pid.get(&pid);
         entry.map_or(0, |entry| entry.starts.len() as u64)
@@ -122,7 +123,7 @@ mod tests {
         }
     }
 
-    fn of(processes: Vec<Process>) -> Profile {
+    fn profile_of(processes: Vec<Process>) -> Profile {
         Profile {
             processes,
             ..Profile::new(Unit::Nanoseconds)
@@ -131,12 +132,12 @@ mod tests {
 
     #[test]
     fn a_process_without_a_command_line_runs_what_its_parent_runs() {
-        let profile = of(vec![
+        let profile = profile_of(vec![
             process(1, 0, 5, &["make", "-j2", ""]),
             process(2, 1, 6, &[]),
             process(3, 2, 7, &[]),
             process(4, 99, 8, &[]),
-            // Each other's parents.
+            // These two are each other's parents.
             process(5, 6, 9, &[]),
             process(6, 5, 9, &[]),
             Process {
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_last_process_of_an_id_is_told_of_and_how_many_there_were() {
-        let profile = of(vec![
+        let profile = profile_of(vec![
             process(1, 0, 9, &["second"]),
             process(1, 4, 9, &["and", "what", "it", "executes"]),
             process(1, 3, 5, &["first"]),

@@ -1,5 +1,5 @@
-//! Reports for people: the overview, which fits a terminal, and analyses with every figure, of a
-//! process, of a thread, of several processes and of the CPUs, as plain text for files.
+//! Reports for people. The overview fits a terminal. The analyses are plain text for files, with
+//! every figure of a process, a thread, several processes or the CPUs.
 
 mod columns;
 mod cpus;
@@ -36,9 +36,9 @@ pub struct Run {
     pub ending: Ending,
     /// Samples per second and CPU.
     pub frequency: u64,
-    /// Off-CPU intervals below this many microseconds have no stacks of their own.
+    /// Minimum length of off-CPU intervals that have stacks of their own, in µs.
     pub min_block_us: u64,
-    /// Set if shorter intervals are sampled.
+    /// Set if intervals shorter than that are sampled.
     pub short_are_sampled: bool,
     /// Losses of oncputime.
     pub on_cpu_lost: Losses,
@@ -52,23 +52,23 @@ pub struct Run {
     pub cpu_times: Option<Cpus>,
     /// Set if the whole machine was measured.
     pub is_of_machine: bool,
-    /// The end of the command that was run to be measured, if there was one.
+    /// End of the command that the profiler started, if there was one.
     pub command: Option<CommandEnd>,
 }
 
-/// The end of a command.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandEnd {
-    /// It exited with this status.
+    /// The command exited with this status.
     Exited(i32),
-    /// This signal ended it.
+    /// This signal ended the command.
     Killed(i32),
-    /// It goes on.
+    /// The command still runs.
     Running,
 }
 
 impl Run {
-    /// Takes the settings and losses from merged profiles.
+    /// Takes settings and losses from merged profiles.
     #[must_use]
     pub fn of(merged: &Merged) -> Run {
         let meta = &merged.profile.meta;
@@ -100,16 +100,16 @@ impl Run {
     }
 }
 
-/// A process and those of its threads that were seen.
+/// A process with its threads that were seen.
 #[derive(Clone, Debug)]
 pub struct Process<'a> {
-    /// Its ID.
+    /// The PID.
     pub pid: u32,
-    /// The name of its first thread.
+    /// The name of the first thread.
     pub name: &'a str,
-    /// Its command line.
+    /// The command line.
     pub command: &'a str,
-    /// Its threads, in the order in which they are to be listed.
+    /// The threads, in the order in which reports list them.
     pub threads: Vec<Row<'a>>,
     /// Number of threads with files of their own.
     pub with_files: usize,
@@ -122,7 +122,7 @@ pub struct Row<'a> {
     pub profile: &'a Profile,
     /// The thread.
     pub thread: &'a ThreadProfile,
-    /// Its role, as in the names of its files.
+    /// The thread's role, as in the names of its files.
     pub role: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! How figures read in reports.
+//! Texts of figures in reports.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use profile::Ending;
 
 use super::Run;
 
-/// A part of at least this share of a whole, in per cent, counts as nearly all of it.
+/// Least share of a whole that counts as nearly all of it, in per cent.
 const NEARLY_ALL: u64 = 95;
 
-/// Seconds with milliseconds.
+/// Returns nanoseconds in seconds with three decimals.
 pub(super) fn seconds(nanoseconds: u64) -> String {
     format!("{:.3}", nanoseconds as f64 / 1e9)
 }
 
-/// A part of a whole in per cent, `-` where there is no whole.
+/// Returns a part of a whole in per cent with one decimal; `-` if the whole is 0.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         "-".to_owned()
@@ -23,8 +23,8 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A coverage in per cent, `-` where there is none. Cut, not rounded: 100.0
-/// means that nothing is missing.
+/// Returns a coverage in per cent; `-` if there is none. It is cut, not rounded: 100.0 means that
+/// nothing is missing.
 pub(super) fn coverage(share: Option<f64>) -> String {
     match share {
         Some(share) => format!("{:.1}", (share * 1000.0).floor() / 10.0),
@@ -32,7 +32,7 @@ pub(super) fn coverage(share: Option<f64>) -> String {
     }
 }
 
-/// A part of a whole in whole per cent with its unit, `-` where there is no whole.
+/// Returns a part of a whole in whole per cent with the unit; `-` if the whole is 0.
 pub(super) fn whole_percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         "-".to_owned()
@@ -41,7 +41,7 @@ pub(super) fn whole_percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A length of time, in the unit and with the decimals that fit a `whole`.
+/// Returns a length of time, in the unit and with the decimals that fit `whole`.
 pub(super) fn part_of(nanoseconds: u64, whole: u64) -> String {
     let time = nanoseconds as f64;
     match whole {
@@ -53,7 +53,8 @@ pub(super) fn part_of(nanoseconds: u64, whole: u64) -> String {
     }
 }
 
-/// A length of time in the unit that fits: `12.0 s`, `2.22 s`, `11 ms`, `1.5 ms`, `40 µs`.
+/// Returns a length of time in the unit that fits it: `12.0 s`, `2.22 s`, `11 ms`, `1.5 ms`, `40
+/// µs`.
 pub(super) fn duration(nanoseconds: u64) -> String {
     let time = nanoseconds as f64;
     match nanoseconds {
@@ -66,12 +67,12 @@ pub(super) fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// Returns whether a part is so nearly all of a whole that the rest is left out.
+/// Returns whether a part is nearly all of a whole, so that reports leave out the rest.
 pub(super) fn is_nearly_all(part: u64, whole: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(NEARLY_ALL)
 }
 
-/// `1 thread`, `2 threads`, `2 processes`, `2 switches`.
+/// Returns a number with a noun: `1 thread`, `2 threads`, `2 processes`, `2 switches`.
 pub(super) fn count(number: u64, noun: &str) -> String {
     let plural = match (number, noun.ends_with('s') || noun.ends_with("ch")) {
         (1, _) => "",
@@ -81,21 +82,24 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// One line on the window and the settings.
+/// Returns one line on the window and the settings.
 pub(super) fn settings(run: &Run) -> String {
-    // A command is measured to its end if nobody says how long.
-    let asked = match run.requested > run.measured {
-        true => format!(" of {} asked for", span(run.requested)),
-        false => String::new(),
+    // The requested time can be shorter than the measured time: without one, a command is measured
+    // to its end.
+    let asked = if run.requested > run.measured {
+        format!(" of {} asked for", span(run.requested))
+    } else {
+        String::new()
     };
     let ending = match run.ending {
         Ending::Elapsed => String::new(),
         Ending::Interrupted => format!("{asked}, ended by the user"),
         Ending::TargetGone => format!("{asked}, since every process had ended"),
     };
-    let shorter = match run.short_are_sampled {
-        true => ", shorter ones sampled",
-        false => "",
+    let shorter = if run.short_are_sampled {
+        ", shorter ones sampled"
+    } else {
+        ""
     };
     format!(
         "{} measured{ending}; {} samples per second; off-CPU stacks kept from {} µs on{shorter}",

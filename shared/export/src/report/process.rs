@@ -10,10 +10,10 @@ use super::{Process, Row, Run, summary};
 /// Widths of the columns. Wider cells push the rest to the right.
 const WIDTHS: [usize; 13] = [8, 16, 9, 9, 5, 9, 5, 9, 5, 7, 8, 15, 9];
 
-/// Writes every thread of a process, its sums and what is missing.
+/// Writes every thread of a process, the sums and the losses.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Result<()> {
     let threads = &process.threads;
     writeln!(writer, "Wall-clock analysis of process {}", process.pid)?;
@@ -84,7 +84,7 @@ fn write_longest(threads: &[Row<'_>], writer: &mut dyn Write) -> io::Result<()> 
             row.thread.thread.id.tid,
             row.role,
             seconds(longest.time_ns),
-            reasons::waited(row.profile, &longest)
+            reasons::describe_stack(row.profile, &longest)
         )?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The table of processes: the time of each, as a tree, and where each waited longest.
+//! The table of processes as a tree: the times of each process, and its longest blocked stack.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -13,27 +13,27 @@ use super::waits::{objects, reasons, work};
 use super::{Process, Run, summary};
 use crate::text::cut::cut;
 
-/// So many of the kernel's own threads are listed.
+/// Maximum number of kernel threads listed.
 const KERNEL_THREADS: usize = 10;
-/// So many characters of a command line are shown.
+/// Maximum characters of a command line.
 const COMMAND: usize = 60;
-/// Children are indented no deeper than this.
+/// Maximum depth of indentation.
 const DEEPEST: usize = 16;
-/// Widths of the columns but the last. Wider cells push the rest to the right.
+/// Widths of the columns except the last. Wider cells push the rest to the right.
 const WIDTHS: [usize; 11] = [8, 8, 9, 9, 5, 9, 5, 10, 5, 7, 7];
 
-/// Names of the columns. Times are in seconds, shares in per cent of the lives of the process's
+/// Names of the columns. Times are in seconds. Shares are in per cent of the lives of the process's
 /// threads.
 const COLUMNS: [&str; 12] = [
     "PID", "parent", "life", "running", "%", "runnable", "%", "blocked", "%", "covered", "threads",
     "command",
 ];
 
-/// Writes the busiest `limit` processes with their ancestors as a tree, the rest as one row,
-/// the kernel's own threads apart, and what is missing. `processes` differ in their IDs.
+/// Writes the busiest `limit` processes with their ancestors as a tree, and the other processes as
+/// one row. Kernel threads and losses follow. `processes` differ in their PIDs.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(
     run: &Run,
     known: &Known<'_>,
@@ -71,7 +71,7 @@ pub fn write(
     summary::write_losses(run, writer)
 }
 
-/// Some of the processes.
+/// A table of some of the processes.
 struct Table<'a> {
     known: &'a Known<'a>,
     processes: Vec<&'a Process<'a>>,
@@ -98,7 +98,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Writes rows, one of all others, and one of all.
+    /// Writes the listed rows, a row for the other processes, and a row for all.
     fn write(&self, listed: &[Listed], noun: &str, writer: &mut dyn Write) -> io::Result<()> {
         write_line(&COLUMNS.map(str::to_owned), writer)?;
         for process in listed {
@@ -135,7 +135,7 @@ impl<'a> Table<'a> {
         )
     }
 
-    /// The longest blocked stack of each process that has one.
+    /// Writes the longest blocked stack of each process that has one.
     fn write_longest(&self, listed: &[Listed], writer: &mut dyn Write) -> io::Result<()> {
         let mut begun = false;
         for process in listed {
@@ -162,21 +162,21 @@ impl<'a> Table<'a> {
                 process.pid,
                 row.profile.names[row.thread.thread.comm],
                 seconds(longest.time_ns),
-                reasons::waited(row.profile, &longest)
+                reasons::describe_stack(row.profile, &longest)
             )?;
         }
         Ok(())
     }
 }
 
-/// Nanoseconds in which its threads had something to do: running and runnable.
+/// Returns the time that a process's threads were running or runnable, in ns.
 fn busy_ns(process: &Process<'_>) -> u64 {
     let clocks = process.threads.iter().map(|row| row.thread.thread.clock);
     let busy = clocks.map(|clock| clock.running_ns.saturating_add(clock.runnable_ns));
     busy.fold(0, u64::saturating_add)
 }
 
-/// Returns its first thread's start and its last one's end, CLOCK_MONOTONIC ns.
+/// Returns the earliest start and the latest end of a process's threads, in ns of CLOCK_MONOTONIC.
 pub(super) fn life(process: &Process<'_>) -> (u64, u64) {
     let clocks = process.threads.iter().map(|row| row.thread.thread.clock);
     let started = clocks.clone().map(|clock| clock.started_ns).min();
@@ -184,8 +184,9 @@ pub(super) fn life(process: &Process<'_>) -> (u64, u64) {
     (started.unwrap_or(0), ended.unwrap_or(0))
 }
 
-/// Returns how many processes had the ID, by the accounts of their first threads. A thread that
-/// executes a program takes the ID of one that goes on until then, and is no other process.
+/// Returns the number of processes that had the PID, by the accounts of their first threads. A
+/// thread that executes a program takes over the TID of the first thread, which runs until then:
+/// that is not another process.
 pub(super) fn leader_lives(process: &Process<'_>) -> u64 {
     let mut threads = process.threads.iter().map(|row| row.thread);
     let leader = threads.find(|thread| thread.thread.id.tid == process.pid);
@@ -196,7 +197,7 @@ pub(super) fn leader_lives(process: &Process<'_>) -> u64 {
         .map_or(1, |leader| leader.lives)
 }
 
-/// The sums of several processes.
+/// Returns the cells of a row with the sums of several processes.
 fn cells_of_all(pid: &str, processes: &[&Process<'_>], label: String) -> [String; 12] {
     let nothing = || "-".to_owned();
     row(pid.to_owned(), nothing(), nothing(), processes, label)

@@ -1,4 +1,4 @@
-//! What the figures are worth: what was sampled, left out, lost or contradictory.
+//! Limits of the figures: time that was sampled, left out, lost or contradictory.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,14 +9,13 @@ use profile::merge::{Sampled, ThreadProfile};
 use super::numbers::{count, seconds};
 use super::{Process, Run};
 
-/// Writes one line for each kind of thing missing; losses also where there are none.
+/// Writes a line for each kind of missing data, and the losses even if there are none.
 pub(super) fn write(run: &Run, process: &Process<'_>, writer: &mut dyn Write) -> io::Result<()> {
     write_unseen(run, process.threads.iter().map(|row| row.thread), writer)?;
     write_losses(run, writer)
 }
 
-/// Time off the CPU that was sampled, time that has no stack, and stacks that contradict the
-/// clocks.
+/// Writes the sampled off-CPU time, the time without stacks, and the excess of stacks over clocks.
 pub(super) fn write_unseen<'a>(
     run: &Run,
     threads: impl Iterator<Item = &'a ThreadProfile>,
@@ -38,7 +37,7 @@ pub(super) fn write_unseen<'a>(
         excess_ns += thread.excess.off_cpu_ns;
     }
     if sampled.intervals > 0 {
-        // The standard error of n that come by chance is √n of them.
+        // The standard error of a count n of random events is √n.
         let periods = |n: u64| Duration::from_micros(run.min_block_us.saturating_mul(n));
         writeln!(
             writer,
@@ -80,7 +79,7 @@ pub(super) fn write_unseen<'a>(
     Ok(())
 }
 
-/// What the whole run lost; it is not known of which thread.
+/// Writes the losses of the whole run. Their threads are not known.
 pub(super) fn write_losses(run: &Run, writer: &mut dyn Write) -> io::Result<()> {
     writeln!(
         writer,

@@ -34,7 +34,8 @@ pub(super) fn run() -> Run {
     }
 }
 
-/// Ran 2 s of 10, waited 0.5 s, blocked the rest: 7 s in one stack.
+/// Returns a profile with a thread that lived for 10 s. The thread ran for 2 s, was runnable for
+/// 0.5 s, and was blocked for the rest, 7 s of it in one stack.
 fn worker() -> (Profile, ThreadProfile) {
     let mut profile = Profile::new(Unit::Nanoseconds);
     let user = ["start_thread", "run", "serve", "work", "g", "nanosleep"];
@@ -187,7 +188,7 @@ fn golden_overview_of_a_thread() {
     );
 }
 
-/// However long names are, lines fit, and nothing but bars is coloured.
+/// Lines fit whatever the length of names, and only bars are coloured.
 #[test]
 fn an_overview_is_as_wide_as_it_may_be() {
     let (mut profile, mut thread) = worker();
@@ -398,10 +399,10 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
     assert!(row.trim_end().ends_with("7.000"), "{text}");
 }
 
-/// A wait: in which state, for which reason, whether there was work, and for how many seconds.
+/// A wait as state, reason, idleness and seconds.
 type Waits = (State, Reason, Detail, Idleness, u64);
 
-/// A thread that ran for a second, and waited so.
+/// Returns a thread that ran for a second and had these waits.
 fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Waits]) -> ThreadProfile {
     let second = 1_000_000_000;
     let mut thread = like.clone();
@@ -432,7 +433,7 @@ fn waiting(profile: &mut Profile, like: &ThreadProfile, waits: &[Waits]) -> Thre
     thread
 }
 
-/// The analysis of a process of one such thread.
+/// Returns the analysis of a process with one thread that had these waits.
 fn of_waiting(waits: &[Waits]) -> String {
     let (mut profile, thread) = worker();
     let threads = [waiting(&mut profile, &thread, waits)];
@@ -450,7 +451,7 @@ fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
         text.contains("had work for 1.00 s, and nothing held it up"),
         "{text}"
     );
-    // Of several processes one may be the other's child.
+    // If there are several processes, one can be the other's child.
     let (mut profile, thread) = worker();
     let threads = [waiting(&mut profile, &thread, &[child(Detail::Process)])];
     let mut other = process(&profile, &threads);
@@ -478,8 +479,8 @@ fn a_thread_that_left_nothing_still_has_a_report() {
     assert!(text.contains("Never blocked.") && text.contains("life           0.000000       -"));
 }
 
-/// A process of one thread, which runs for so many seconds of its life, given in seconds
-/// since the window's start, and is blocked for the rest.
+/// Returns the only thread of a process. It runs for `running` seconds of its life and is blocked
+/// for the rest. `life` has its start and end in seconds since the window's start.
 fn living(like: &ThreadProfile, pid: u32, life: (u64, u64), running: u64) -> ThreadProfile {
     let second = 1_000_000_000;
     let mut thread = like.clone();
@@ -498,7 +499,8 @@ fn living(like: &ThreadProfile, pid: u32, life: (u64, u64), running: u64) -> Thr
     thread
 }
 
-/// Three with one ID, which lived a second longer than they ran.
+/// Returns the threads of three processes with one PID, added up. They lived a second longer than
+/// they ran.
 fn living_in_turn(like: &ThreadProfile, pid: u32, life: (u64, u64), running: u64) -> ThreadProfile {
     let mut thread = living(like, pid, life, running);
     thread.lives = 3;
@@ -519,8 +521,7 @@ fn process_of<'a>(
     }
 }
 
-/// A server of two threads, its child and another one; one that has nothing to do with them;
-/// and two of the kernel's threads.
+/// Returns a server of two threads with two children, an unrelated process, and two kernel threads.
 fn machine<'a>(profile: &'a Profile, threads: &'a [Vec<ThreadProfile>; 6]) -> Vec<Process<'a>> {
     let commands = [
         "/bin/server -x",
@@ -602,9 +603,10 @@ fn golden_processes() {
     );
 }
 
-/// The cells of the rows whose commands begin so: running, runnable, blocked, threads.
+/// Returns the cells of the rows whose commands begin with this text: running, runnable, blocked,
+/// threads.
 fn figures(text: &str, command: &str) -> [String; 4] {
-    // The first line says how many there are.
+    // The first line has the number of processes.
     let mut lines = text.lines().skip(1);
     let cells = lines.find_map(|line| Some(line.split_once(command)?.0));
     let cells = cells.unwrap();
@@ -622,7 +624,7 @@ fn of_a_hundred_thousand_processes_the_rest_is_one_row_with_their_sums() {
             [living(&worker, pid, (0, 2), running)]
         })
         .collect();
-    // Each is a child of the one before it.
+    // Each process is a child of the one before it.
     profile.processes = (1..=count)
         .map(|pid| profile::Process {
             pid,
@@ -637,7 +639,7 @@ fn of_a_hundred_thousand_processes_the_rest_is_one_row_with_their_sums() {
     let before = BTreeMap::new();
     let known = Known::new(&profile, &before);
     let text = written(|writer| write_processes(&run(), &known, &processes, 5, writer));
-    // Five, and 32 ancestors of the first of them.
+    // Five processes, and 32 ancestors of the first of them.
     assert_eq!(text.matches("  x\n").count(), 5 + 32, "{text}");
     assert_eq!(
         figures(&text, "99963 other processes"),

@@ -11,13 +11,13 @@ use super::{Row, Run, summary};
 use crate::text::frames::frame_name;
 use crate::text::options::Options;
 
-/// How many of the heaviest stacks are listed.
+/// Number of heaviest stacks listed.
 const HEAVIEST: usize = 10;
 
-/// Writes one thread's times, heaviest stacks and what is missing.
+/// Writes one thread's times, heaviest stacks and losses.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
     let Row {
         profile, thread, ..
@@ -82,7 +82,7 @@ pub fn write(run: &Run, command: &str, row: &Row<'_>, writer: &mut dyn Write) ->
     summary::write_losses(run, writer)
 }
 
-/// The longest blocked stack in full, root first.
+/// Writes the longest blocked stack in full, root first.
 fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
     let Some(longest) = row.thread.longest_blocked(row.profile) else {
         let kept = match row.thread.thread.clock.blocked_ns {
@@ -112,7 +112,7 @@ fn write_longest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
 
 fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
     let mut stacks = row.thread.stack_times(row.profile);
-    // Stable: equal times keep the order of states and stacks.
+    // The sort is stable: equal times keep the order of states and stacks.
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.time_ns));
     writeln!(
         writer,
@@ -132,7 +132,7 @@ fn write_heaviest(row: &Row<'_>, writer: &mut dyn Write) -> io::Result<()> {
             seconds(stack.time_ns),
             error.map_or("-".to_owned(), |error| format!("± {error}")),
             percent(stack.time_ns, row.thread.lifetime_ns),
-            reasons::waited(row.profile, &stack)
+            reasons::describe_stack(row.profile, &stack)
         )?;
     }
     Ok(())

@@ -1,37 +1,36 @@
-//! Which processes a table lists, and in which order: those that kept the CPUs busiest and
-//! their ancestors, as a tree.
+//! Choice and order of the processes in a table: the busiest processes and their ancestors, as a
+//! tree.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-/// So many ancestors of a process are listed at most: a file can say that there are any
-/// number.
+/// Maximum number of ancestors listed per process: a file can name any number.
 const MOST_ANCESTORS: usize = 32;
 
-/// A process that may be listed.
+/// A candidate for the list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Node {
     pub(super) pid: u32,
     pub(super) parent: u32,
-    /// Nanoseconds running and runnable.
+    /// Time that ranks the processes, in ns: running and runnable time, or time with work.
     pub(super) busy_ns: u64,
-    /// When its first thread was there, CLOCK_MONOTONIC.
+    /// Start of its first thread, in ns of CLOCK_MONOTONIC.
     pub(super) started_ns: u64,
-    /// When it started, in clock ticks since boot.
+    /// Start of the process, in clock ticks since boot.
     pub(super) start_ticks: u64,
 }
 
-/// A process that is listed.
+/// A listed process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
-    /// Its place among all.
+    /// Index of the process among all nodes.
     pub(super) place: usize,
-    /// How many of those listed it descends from.
+    /// Number of listed ancestors.
     pub(super) depth: usize,
 }
 
-/// The busiest `limit` of processes whose IDs differ, and their ancestors: parents before
-/// their children, these by their starts. One whose parent is not listed is a root.
+/// Lists the busiest `limit` processes and their ancestors: parents before their children, siblings
+/// by their starts. A process without a listed parent is a root. The PIDs of `nodes` differ.
 pub(super) fn listed(nodes: &[Node], limit: usize) -> Vec<Listed> {
     let places: HashMap<u32, usize> = nodes.iter().map(|node| node.pid).zip(0..).collect();
     let parent = |place: usize| {
@@ -61,14 +60,14 @@ pub(super) fn listed(nodes: &[Node], limit: usize) -> Vec<Listed> {
         }
     }
     let mut listed = Vec::with_capacity(by_start.len());
-    // Last come those that are each other's ancestors: the first of them is a root, too.
+    // Processes that are each other's ancestors come last. The first of them is a root, too.
     for root in roots.into_iter().chain(others) {
         let mut next = vec![Listed {
             place: root,
             depth: 0,
         }];
         while let Some(process) = next.pop() {
-            // Each is listed once.
+            // Each process is listed once.
             if !chosen.remove(&process.place) {
                 continue;
             }
@@ -83,7 +82,8 @@ pub(super) fn listed(nodes: &[Node], limit: usize) -> Vec<Listed> {
     listed
 }
 
-/// The places of the busiest; where two are as busy, the lower ID's.
+/// Returns the indexes of the `limit` busiest processes. If two are equally busy, the lower PID
+/// comes first.
 pub(super) fn busiest(nodes: &[Node], limit: usize) -> Vec<usize> {
     let mut places: Vec<usize> = (0..nodes.len()).collect();
     places.sort_unstable_by_key(|place| (Reverse(nodes[*place].busy_ns), nodes[*place].pid));
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// By ID, parent, start and busy time.
+    /// Builds nodes from PID, parent, start and busy time.
     fn nodes(rows: &[(u32, u32, u64, u64)]) -> Vec<Node> {
         let node = |&(pid, parent, started_ns, busy_ns)| Node {
             pid,
@@ -125,7 +125,8 @@ mod tests {
             let busiest = busiest(&nodes, limit);
             prop_assert!(busiest.iter().all(|place| places.contains(place)));
             prop_assert!(limit < nodes.len() || listed.len() == nodes.len());
-            // Each but a root stands below the last one that is one less deep.
+            // Every process except a root stands below its parent: the last process before it with
+            // a smaller depth.
             for (index, process) in listed.iter().enumerate().filter(|(_, it)| it.depth > 0) {
                 let above = listed[..index].iter().rev();
                 let above = above.copied().find(|above| above.depth < process.depth);

@@ -4,14 +4,14 @@ use profile::{Frame, FrameKind, Profile, Stack, StackId, Waker, marker, text};
 
 use super::cut::{cut, cut_middle};
 
-/// How many user frames are shown from the leaf on, and how many functions that an
-/// interpreter runs.
+/// Number of user frames shown from the leaf on. Further functions that an interpreter runs follow
+/// until this many of them are shown.
 const USER_FRAMES: usize = 4;
-/// Stands for frames that are not shown.
+/// Mark in place of frames that are not shown.
 const LEFT_OUT: &str = "…";
 
-/// Returns a stack on one line, leaf first: what it waits in, and who called for that. Where an
-/// interpreter did, functions that it runs follow: its own are the same in every program.
+/// Returns a stack on one line, leaf first: the function that waits, and its callers. Functions
+/// that an interpreter runs follow, since its own functions are the same in every program.
 pub(crate) fn brief(profile: &Profile, stack: Stack) -> String {
     let kernel: Vec<&str> = frame_names(profile, stack.kernel).rev().collect();
     // Every blocked stack ends in the scheduler; what called it tells more.
@@ -45,13 +45,13 @@ pub(crate) fn brief(profile: &Profile, stack: Stack) -> String {
     names.join(" ← ")
 }
 
-/// Returns who ended a wait, and where that thread was: `writer in unlock ← book ← main`.
+/// Returns the waker's name, and its stack: `writer in unlock ← book ← main`.
 pub(crate) fn waker_text(profile: &Profile, waker: &Waker) -> String {
     let comm = &profile.names[waker.comm];
     if waker.thread.is_none() {
         return comm.to_string();
     }
-    // What a waker called in the kernel is the same for all of a kind.
+    // Wakers of one kind call the same kernel functions, which tell nothing.
     let stack = if waker.stack.user.is_empty() {
         waker.stack
     } else {
@@ -63,9 +63,9 @@ pub(crate) fn waker_text(profile: &Profile, waker: &Waker) -> String {
     format!("{comm} in {}", brief(profile, stack))
 }
 
-/// Returns where a thread was in at most `most` characters, innermost function first: those that
-/// a person would name. Internals of the C library, an interpreter's own functions between those
-/// that it runs, and what starts threads and programs are left out, and names are shortened.
+/// Returns the functions that a person would name in a stack, innermost first, in at most `most`
+/// characters. It leaves out internals of the C library, an interpreter's own functions, and
+/// functions that start threads and programs. Names are shortened.
 pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
     let frames: Vec<&Frame> = profile.frames_of(stack.user).rev().collect();
     let mut names = if frames.is_empty() {
@@ -76,12 +76,13 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
     } else {
         let names = user_names(profile, &frames);
         let length: usize = names.iter().map(|name| name.chars().count() + 3).sum();
-        match length > most + 3 {
-            true => user_names(profile, &without_library(profile, &frames)),
-            false => names,
+        if length > most + 3 {
+            user_names(profile, &without_library(profile, &frames))
+        } else {
+            names
         }
     };
-    // Several functions without a name in one file look the same.
+    // Adjacent functions without names in one file read alike.
     names.dedup_by(|one, other| one == other && one.starts_with('['));
     if names.is_empty() {
         return cut(marker::NO_STACK, most).into_owned();
@@ -89,7 +90,7 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
     join_names(&names, most)
 }
 
-/// Leaves out functions of Python's library, but for the innermost function of Python.
+/// Leaves out functions of Python's library except the innermost Python function.
 fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame> {
     let mut is_innermost = true;
     let mut is_own = |frame: &&&Frame| {
@@ -105,27 +106,28 @@ fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame
         .filter(|frame| is_own(frame))
         .copied()
         .collect();
-    // A program that is all library keeps it.
+    // If at most one Python function would remain, all functions stay.
     let number = |frames: &[&Frame]| {
         let python = frames
             .iter()
             .filter(|frame| matches!(frame.kind, FrameKind::Interpreted(_)));
         python.count()
     };
-    match number(&own) > 1 {
-        true => own,
-        false => frames.to_vec(),
+    if number(&own) > 1 {
+        own
+    } else {
+        frames.to_vec()
     }
 }
 
-/// Returns the names of user frames that tell where a thread was.
+/// Returns the names of the user frames that a person would name.
 fn user_names(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
     let is_python = |frame: &&Frame| matches!(frame.kind, FrameKind::Interpreted(_));
     let native = frames.iter().position(is_python).unwrap_or(frames.len());
     let (native, rest) = frames.split_at(native);
     let name = |frame: &&Frame| short_name(profile.name(frame));
     let is_python_program = !rest.is_empty();
-    // A leaf of this name starts another thread or program.
+    // The leaf stays even if it is a start function: there it starts another thread or program.
     let start = native.iter().skip(1);
     let start = start.take_while(|frame| !is_start(profile.name(frame)));
     let native = &native[..native.len().min(start.count() + 1)];
@@ -154,7 +156,7 @@ fn user_names(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
     }
 }
 
-/// Joins names, and leaves out those at the end that do not fit.
+/// Joins names, and leaves out names at the end that do not fit.
 fn join_names(names: &[String], most: usize) -> String {
     const ARROW: &str = " ← ";
     let all = names.join(ARROW);
@@ -180,9 +182,9 @@ fn join_names(names: &[String], most: usize) -> String {
     text + ARROW + LEFT_OUT
 }
 
-/// Native functions that are shown before those that an interpreter runs.
+/// Number of native functions shown before functions that an interpreter runs.
 const NEAR_PYTHON: usize = 2;
-/// Characters of a function's name.
+/// Maximum characters of a function's name.
 const NAME: usize = 44;
 
 /// Returns a function's name without template arguments and parameters.
@@ -211,7 +213,8 @@ pub(crate) fn short_name(name: &str) -> String {
     cut_middle(&short, NAME).into_owned()
 }
 
-/// Returns whether a function is one of the C library's own, below the one that was called.
+/// Returns whether a function is internal to the C library, below the function that the program
+/// called.
 fn is_internal(name: &str) -> bool {
     name.starts_with("__") || name == "syscall"
 }
@@ -223,7 +226,7 @@ fn is_start(name: &str) -> bool {
         || name.starts_with("__clone")
 }
 
-/// Returns where the thread that ended a wait was.
+/// Returns the functions that a person would name in a waker's stack.
 pub(crate) fn waker_place(profile: &Profile, waker: &Waker, most: usize) -> String {
     place(profile, waker.stack, most)
 }
@@ -253,15 +256,16 @@ mod tests {
 
     const LANGUAGE: LanguageName = LanguageName::new("snake").unwrap();
 
-    /// Returns on one line the stack of these user frames, leaf first, of which those of a language
-    /// are in files.
+    /// Returns the stack of these user frames on one line, leaf first. Frames named with `.py:` are
+    /// interpreted.
     fn line(names: &str) -> String {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let mut user = StackId::EMPTY;
         for name in names.split_whitespace().rev() {
-            let kind = match name.contains(".py:") {
-                true => FrameKind::Interpreted(LANGUAGE),
-                false => FrameKind::User,
+            let kind = if name.contains(".py:") {
+                FrameKind::Interpreted(LANGUAGE)
+            } else {
+                FrameKind::User
             };
             let frame = Frame::named(profile.names.text(name), kind);
             let frame = profile.frames.id(frame);

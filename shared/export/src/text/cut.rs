@@ -1,8 +1,8 @@
-//! Texts cut to a length.
+//! Cuts texts to a length.
 
 use std::borrow::Cow;
 
-/// Cuts a text to at most `most` characters; the last one then is `…`.
+/// Cuts a text to at most `most` characters. A cut text ends in `…`.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some(_) => {
@@ -13,7 +13,7 @@ pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Replaces what does not fit in the middle: `/var/lib/…/ib_logfile0`.
+/// Cuts a text to at most `most` characters in its middle: `/var/lib/…/ib_logfile0`.
 pub(crate) fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     let length = text.chars().count();
     if length <= most {

@@ -1,4 +1,4 @@
-//! Stacks as they are drawn: all that is on top of each other in a flame graph.
+//! Stacks as flame graphs draw them: one box per frame, delimiter or waker.
 
 use profile::folded::WAKER_DELIMITER;
 use profile::{Frame, Id, Profile, Sample};
@@ -6,17 +6,17 @@ use profile::{Frame, Id, Profile, Sample};
 use super::frames::{thread_field, wakers};
 use super::options::Ids;
 
-/// One of the boxes on top of each other.
+/// One box of a stack in a flame graph.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Drawn {
     /// A frame.
     Frame(Id<Frame>),
-    /// What is no frame: between a sleeper and its waker, and the waker's name.
+    /// A text: the delimiter before a waker, or the waker's name.
     Text(Box<str>),
 }
 
-/// A sample's stack, root first: user frames, kernel frames; of each waker then what
-/// tells it apart, its frames from the leaf on, and its name.
+/// Returns the boxes of a sample's stack, root first: user frames, then kernel frames. For each
+/// waker a delimiter, its frames from leaf to root, and its name follow.
 pub(crate) fn drawn(profile: &Profile, sample: &Sample) -> Vec<Drawn> {
     let frames = |stack| {
         let frames = profile.stacks.root_first(stack).into_iter();

@@ -1,4 +1,4 @@
-//! How a stack's parts read.
+//! Texts of threads and frames.
 
 use std::cell::OnceCell;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use profile::{Frame, FrameKind, Id, Name, Profile, Sample, Stack, StackId, Threa
 use super::options::{Ids, Options};
 use super::waits::wait_text;
 
-/// The thread's name, with its IDs where they are wanted and known.
+/// Returns the thread's name, with its IDs where they are wanted and known.
 pub(crate) fn thread_field(
     profile: &Profile,
     comm: Name,
@@ -24,17 +24,17 @@ pub(crate) fn thread_field(
     }
 }
 
-/// The thread's name.
+/// Returns the thread's name.
 pub(crate) fn thread_name(profile: &Profile, comm: Name) -> String {
     profile.names[comm].to_string()
 }
 
-/// The wakers of a sample, the one who ended the wait first.
+/// Returns the wakers of a sample. The first waker ended the wait.
 pub(crate) fn wakers<'a>(profile: &'a Profile, sample: &Sample) -> &'a [Waker] {
     sample.wakers.map_or(&[], |wakers| &profile.wakers[wakers])
 }
 
-/// The last component of a path; of a name in brackets what is in them.
+/// Returns the last component of a path, without brackets around it.
 pub(crate) fn file_name(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let inside = name
@@ -43,13 +43,13 @@ pub(crate) fn file_name(path: &str) -> &str {
     inside.unwrap_or(name)
 }
 
-/// The source file and the line of a frame, as far as both are known.
+/// Returns the source file and the line of a frame, if both are known.
 pub(crate) fn source<'a>(profile: &'a Profile, frame: &Frame) -> Option<(&'a str, u32)> {
     let file = profile.functions[frame.function?].file?;
     Some((&profile.names[file], frame.line?.get()))
 }
 
-/// A frame's name, with what is asked for behind it.
+/// Returns a frame's name, followed by the details that `options` ask for.
 pub(crate) fn frame_name(profile: &Profile, frame: &Frame, options: &Options) -> String {
     let mut name = profile.name(frame).to_owned();
     // Writing to a string does not fail.
@@ -79,8 +79,8 @@ pub(crate) fn frame_name(profile: &Profile, frame: &Frame, options: &Options) ->
     name
 }
 
-/// Returns the frame on top of a stack that says why its thread was blocked, where that is asked
-/// for and known.
+/// Returns the frame on top of a stack that names the thread's wait. It is absent if `options` do
+/// not ask for reasons or the wait is unknown.
 pub(crate) fn reason_frame(
     profile: &Profile,
     sample: &Sample,
@@ -90,11 +90,11 @@ pub(crate) fn reason_frame(
     Some(text::frame(&format!("[{}]", wait_text(profile, wait))).into_owned())
 }
 
-/// The names of frames, each made once.
+/// The names of a profile's frames, each built once.
 pub(crate) struct FrameNames<'a> {
     profile: &'a Profile,
     options: &'a Options,
-    /// By the places of frames.
+    /// Names by the index of the frame in the profile.
     names: Vec<OnceCell<Box<str>>>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> FrameNames<'a> {
         }
     }
 
-    /// Returns a frame's name, with what is asked for.
+    /// Returns a frame's name, with the details that the options ask for.
     pub(crate) fn name(&self, frame: Id<Frame>) -> &str {
         let known = &self.names[frame.index()];
         known.get_or_init(|| {
@@ -121,7 +121,7 @@ impl<'a> FrameNames<'a> {
         frames.map(|frame| self.name(frame))
     }
 
-    /// Returns those of a stack from root to leaf.
+    /// Returns the names of a stack's frames from root to leaf.
     pub(crate) fn stack(&self, stack: Stack) -> Vec<&str> {
         let is_delimited =
             self.options.delimited && !stack.user.is_empty() && !stack.kernel.is_empty();

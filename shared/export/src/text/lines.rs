@@ -1,8 +1,9 @@
-//! Folded lines in their order, without the text of all of them at once.
+//! Folded lines in order, without holding the text of all lines at once.
 //!
-//! A line is a thread, the texts of its user frames but perhaps the last, and a tail:
-//! what follows. Threads, frames and tails are few, and lines share their callers, so
-//! that each line takes a few numbers. They are ordered as their texts are.
+//! A line is a thread, its callers and a tail. Callers are the texts of its user frames; a user
+//! leaf without kernel frames above it belongs to the tail. Threads, frames and tails are few, and
+//! lines share their callers, so each line takes a few numbers. Lines are ordered as their texts
+//! are.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -19,7 +20,7 @@ use super::options::Options;
 
 type Text = Id<Box<str>>;
 
-/// A line, which ends in its tail.
+/// A line: a thread, the callers and the tail.
 #[derive(Clone, Copy)]
 struct Line {
     thread: Text,
@@ -28,8 +29,8 @@ struct Line {
     sum: u64,
 }
 
-/// What a tail is made of: the last user frame, if none of the kernel follows it; and
-/// whether there are user frames at all.
+/// Key of a tail's text. `leaf` is the last user frame if no kernel frame follows it. `has_user` is
+/// set if there are user frames.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Tail {
     leaf: Option<Text>,
@@ -41,10 +42,10 @@ struct Tail {
     wait: Option<Id<Wait>>,
 }
 
-/// The text of a leaf, and what it stands for.
+/// States and waits of leaves, by the leaf's text.
 pub(crate) type Leaves = HashMap<String, (State, Option<Wait>)>;
 
-/// Lines, ordered, each text once.
+/// Ordered lines. Each text is stored once.
 pub(crate) struct Lines {
     texts: Table<Box<str>>,
     leaves: Leaves,
@@ -53,7 +54,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The lines of these samples with their sums.
+    /// Builds the lines of these samples with their sums.
     pub(crate) fn new(
         profile: &Profile,
         samples: impl IntoIterator<Item = (Sample, u64)>,
@@ -74,7 +75,7 @@ impl Lines {
         self.lines.sort_unstable_by(compare);
         self.lines.dedup_by(|line, kept| {
             let is_same = compare(line, kept).is_eq();
-            // Sample values may be any number.
+            // Sample values can be any number, so sums saturate.
             kept.sum = (kept.sum).saturating_add(if is_same { line.sum } else { 0 });
             is_same
         });
@@ -86,10 +87,10 @@ impl Lines {
         &self.leaves
     }
 
-    /// Hands out every line and its sum.
+    /// Passes every line and its sum to `receive`.
     ///
     /// # Errors
-    /// The first of `receive`.
+    /// Returns the first error of `receive`.
     pub(crate) fn for_each<E>(
         &self,
         mut receive: impl FnMut(&str, u64) -> Result<(), E>,
@@ -113,7 +114,7 @@ impl Lines {
     }
 }
 
-/// Makes lines of samples.
+/// Builder of lines from samples.
 struct Builder<'a> {
     profile: &'a Profile,
     options: &'a Options,
@@ -123,7 +124,7 @@ struct Builder<'a> {
     tails: HashMap<Tail, Text>,
     leaves: Leaves,
     names: FrameNames<'a>,
-    /// The texts of user frames, by their places in the profile, and of user stacks.
+    /// Texts of user frames by their index in the profile. `stacks` translates user stacks.
     frames: Vec<Option<Text>>,
     stacks: Translation,
 }
@@ -144,7 +145,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The lines that were made, and what they refer to.
+    /// Builds the lines with the texts and callers that they refer to.
     fn lines(self, lines: Vec<Line>) -> Lines {
         Lines {
             texts: self.texts,
@@ -185,14 +186,14 @@ impl<'a> Builder<'a> {
             ..
         } = self;
         let ids = options.ids();
-        let thread = ids.of(thread);
+        let thread = ids.select(thread);
         *self
             .threads
             .entry((comm, thread))
             .or_insert_with(|| texts.text(&thread_field(profile, comm, thread, ids)))
     }
 
-    /// A user stack of texts.
+    /// Translates a user stack to a stack of texts.
     fn stack(&mut self, stack: StackId) -> StackId {
         let Builder {
             profile,
@@ -246,11 +247,11 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The order of lines as texts: `a b;c` before `a;b`, as a space is before `;`.
+/// Order of lines as texts: `a b;c` comes before `a;b`, since a space comes before `;`.
 struct Order<'a> {
     texts: &'a Table<Box<str>>,
     callers: &'a Stacks<Text>,
-    /// The places of texts among all, with a `;` at their ends and without.
+    /// Ranks of texts among all texts: `followed` with a `;` at the end, `places` without.
     followed: Vec<u32>,
     places: Vec<u32>,
     stacks: StackOrder,
@@ -284,12 +285,12 @@ impl<'a> Order<'a> {
         by_thread.then_with(|| self.compare_paths(one, other))
     }
 
-    /// Whether a line is a thread alone, which no `;` follows.
+    /// Returns whether a line is a thread alone, without a `;` after it.
     fn is_bare(&self, line: &Line) -> bool {
         line.callers.is_empty() && self.texts[line.tail].is_empty()
     }
 
-    /// Returns a line's thread, with the `;` that follows it.
+    /// Returns the bytes of a line's thread, with the `;` that follows it.
     fn head(&self, line: &Line) -> impl Iterator<Item = u8> {
         let delimiter = (!self.is_bare(line)).then_some(b';');
         self.texts[line.thread].bytes().chain(delimiter)
@@ -314,7 +315,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// What of a line follows the callers `after`.
+    /// Returns the bytes of a line that follow the callers `after`.
     fn rest(&self, after: StackId, line: &Line) -> impl Iterator<Item = u8> {
         let mut pieces = vec![&*self.texts[line.tail]];
         let mut stack = line.callers;
@@ -332,7 +333,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// The place of each text among all in an order; equal ones cannot be.
+/// Returns the rank of each text in an order. No two texts are equal.
 fn places<'a>(texts: &[&'a str], compare: impl Fn(&'a str, &'a str) -> Ordering) -> Vec<u32> {
     let mut sorted: Vec<usize> = (0..texts.len()).collect();
     sorted.sort_unstable_by(|&one, &other| compare(texts[one], texts[other]));

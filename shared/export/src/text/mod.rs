@@ -1,4 +1,4 @@
-//! How stacks read as text, whatever the format it is put in.
+//! Texts of stacks and waits, shared by all formats.
 
 pub(crate) mod brief;
 pub(crate) mod cut;

@@ -1,8 +1,8 @@
-//! How stacks are written, and what was.
+//! Options for writing stacks, and counts of the lines written.
 
 use profile::{ThreadId, Unit};
 
-/// How stacks are written.
+/// Options for writing stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Tell threads apart: the first field is `comm-PID/TID`.
@@ -13,23 +13,22 @@ pub struct Options {
     pub delimited: bool,
     /// Append `_[k]` to kernel frames and `_[i]` to inlined ones.
     pub annotate: bool,
-    /// Append how far a frame is into its function: `read+0x1f`.
+    /// Append a frame's offset in its function: `read+0x1f`.
     pub symbol_offsets: bool,
-    /// Append where a frame is in its file: `read [libc.so.6+0xf8c4f]`.
+    /// Append a frame's file and its address there: `read [libc.so.6+0xf8c4f]`.
     pub addresses: bool,
     /// Append a frame's source file and line: `parse (row.c:17)`.
     pub source_lines: bool,
-    /// Put why a thread was blocked on top of its stack: `[lock: mutex]`.
+    /// Put the reason why a thread was blocked on top of its stack: `[lock: mutex]`.
     pub reasons: bool,
-    /// Write times as nanoseconds, not as whole microseconds. Samples are
-    /// written as they are.
+    /// Write times as nanoseconds, not as whole microseconds. Sample counts stay as they are.
     pub nanoseconds: bool,
 }
 
-/// Which IDs stand behind a thread's name.
+/// IDs behind a thread's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ids {
-    /// None.
+    /// No ID.
     None,
     /// `comm-PID`.
     Process,
@@ -38,7 +37,7 @@ pub(crate) enum Ids {
 }
 
 impl Options {
-    /// Which IDs stand behind threads' names.
+    /// Returns the IDs behind threads' names.
     pub(crate) fn ids(&self) -> Ids {
         match (self.per_thread, self.per_process) {
             (true, _) => Ids::Thread,
@@ -49,8 +48,8 @@ impl Options {
 }
 
 impl Ids {
-    /// What tells threads apart of the IDs that are known.
-    pub(crate) fn of(self, thread: Option<ThreadId>) -> Option<ThreadId> {
+    /// Returns the known IDs that tell threads apart; a TID of 0 stands for a whole process.
+    pub(crate) fn select(self, thread: Option<ThreadId>) -> Option<ThreadId> {
         match self {
             Ids::None => None,
             Ids::Process => thread.map(|ThreadId { pid, .. }| ThreadId { pid, tid: 0 }),
@@ -59,20 +58,20 @@ impl Ids {
     }
 }
 
-/// What was written, and what was not.
+/// Counts of the lines written and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Lines written.
     pub lines: u64,
     /// Lines left out because they were shorter than a microsecond (or empty).
     pub dropped_lines: u64,
-    /// The nanoseconds of the lines left out.
+    /// Nanoseconds of the lines left out.
     pub dropped_ns: u64,
 }
 
 impl Written {
-    /// The value to print for `sum`, divided once here; `None` if that leaves
-    /// nothing, which is counted.
+    /// Returns the value to print for `sum` and counts the line. If the value is 0, it counts the
+    /// line as left out and returns `None`.
     pub(crate) fn take(&mut self, sum: u64, unit: Unit, options: &Options) -> Option<u64> {
         let value = match unit {
             Unit::Nanoseconds if !options.nanoseconds => sum / 1_000,
@@ -87,7 +86,7 @@ impl Written {
         Some(value)
     }
 
-    /// What was left out, in words; `None` if nothing was.
+    /// Describes the lines left out; `None` if there are none.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let Written {

@@ -1,4 +1,4 @@
-//! How waits, resources and wakers read.
+//! Texts of waits, resources and wakers.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use profile::{
 
 use super::brief::{short_name, waker_text};
 
-/// Returns a kind of wait: `lock: mutex`.
+/// Returns the text of a kind of wait: `lock: mutex`.
 pub(crate) fn kind_text(profile: &Profile, kind: WaitKind) -> String {
     format!(
         "{}: {}",
@@ -19,8 +19,8 @@ pub(crate) fn kind_text(profile: &Profile, kind: WaitKind) -> String {
     )
 }
 
-/// Returns a wait with its resource: `lock: mutex, ledger_lock, held by writer`, and with
-/// `(idle)` or `(dormant)` where nothing was held up.
+/// Returns the text of a wait with its resource: `lock: mutex, ledger_lock, held by writer`. It
+/// ends in `(idle)` or `(dormant)` if the wait held nothing up.
 pub(crate) fn wait_text(profile: &Profile, wait: &Wait) -> String {
     let mut text = kind_text(profile, wait.kind);
     if let Some(resource) = wait.resource {
@@ -39,7 +39,7 @@ pub(crate) fn wait_text(profile: &Profile, wait: &Wait) -> String {
     text
 }
 
-/// Returns a resource: a path, `tcp to 10.0.0.2:3306`, the variable that a lock is in.
+/// Returns the text of a resource: a path, `tcp to 10.0.0.2:3306`, the variable of a lock.
 pub(crate) fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) -> Cow<'a, str> {
     let names = &profile.names;
     match resource {
@@ -68,7 +68,7 @@ pub(crate) fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) ->
     }
 }
 
-/// Returns a resource as [`resource_text`] does, a function without arguments.
+/// Returns the text of a resource as [`resource_text`] does, but functions without arguments.
 pub(crate) fn short_resource_text<'a>(
     profile: &'a Profile,
     resource: &'a Resource,
@@ -124,8 +124,8 @@ fn socket_text(profile: &Profile, socket: &Socket) -> String {
     }
 }
 
-/// Returns the ends of a connection. A port that the kernel chose is left out: the other end
-/// tells more.
+/// Returns the text of a connection's ends. It leaves out a port that the kernel chose: the other
+/// end tells more.
 fn ends_text(local: SocketAddr, remote: SocketAddr, side: Side) -> String {
     let from = remote.ip();
     match (local.port(), remote.port()) {
@@ -148,8 +148,7 @@ fn peer_text(profile: &Profile, peer: &Peer) -> Option<String> {
     }
 }
 
-/// Returns the thread that held a resource: its name, with its ID where the process has the
-/// same name.
+/// Returns the name of the thread that held a resource. Its ID follows if `shares_name` is set.
 pub(crate) fn holder_text(profile: &Profile, holder: Holder) -> String {
     let name = &profile.names[holder.comm];
     match holder.thread {
@@ -158,7 +157,7 @@ pub(crate) fn holder_text(profile: &Profile, holder: Holder) -> String {
     }
 }
 
-/// Returns who ended a wait, and where that thread was.
+/// Returns the waker of a wait, and its stack.
 pub(crate) fn ended_by_text(profile: &Profile, ended_by: EndedBy) -> String {
     match ended_by {
         EndedBy::Described(text) => profile.names[text].to_string(),
@@ -169,7 +168,7 @@ pub(crate) fn ended_by_text(profile: &Profile, ended_by: EndedBy) -> String {
     }
 }
 
-/// Returns the keys and values that tell a sample's wait, and its labels.
+/// Returns the keys and values of a sample's wait, and its labels.
 pub(crate) fn labels<'a>(profile: &'a Profile, sample: &Sample) -> Vec<(&'a str, Cow<'a, str>)> {
     let mut labels: Vec<(&str, Cow<'_, str>)> = Vec::new();
     if let Some(wait) = profile.wait(sample) {

@@ -1,4 +1,4 @@
-//! What the output files are called.
+//! Names of the output files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use profile::ThreadId;
 
-/// The file's name that a thread's files start with.
+/// Returns the beginning of the names of a thread's files.
 pub(crate) fn thread_base(id: ThreadId, role: &str) -> String {
     format!("thread_{}_{role}", id.tid)
 }
 
-/// Where the results of a run go.
+/// Names of the results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// One process with one thread: what its three files start with.
+    /// Beginning of the three files' paths for one process with one thread, or for a whole machine.
     pub(crate) prefix: PathBuf,
-    /// Anything else: the folder.
+    /// Folder of the results in all other cases.
     pub(crate) folder: PathBuf,
-    /// What the analysis in the folder starts with.
+    /// Beginning of the name of the analysis in the folder.
     pub(crate) base: OsString,
 }
 
 impl Names {
-    /// The names that the user asks for, or those of the time (in seconds
-    /// since 1970). Without a process they are of the whole machine.
+    /// Returns the names that the user asks for, or names with the time, in seconds since 1970.
+    /// Without PIDs the names are for the whole machine.
     ///
     /// # Errors
-    /// The prefix does not end in a name.
+    /// Returns an error if the prefix does not end in a name.
     pub(crate) fn new(output: Option<&Path>, pids: &[u32], time: u64) -> anyhow::Result<Names> {
         if let Some(prefix) = output {
             let base = prefix.file_name().filter(|_| !ends_in_slash(prefix));
@@ -56,26 +56,26 @@ impl Names {
         })
     }
 
-    /// The files of a process with one thread, and those of a machine.
+    /// Iterates over the files of a process with one thread, then the files of a machine.
     pub(crate) fn prefixed_files(&self) -> impl Iterator<Item = PathBuf> {
         let endings = SINGLE_ENDINGS.into_iter().chain(MACHINE_ENDINGS);
         endings.map(|ending| with_ending(&self.prefix, ending))
     }
 }
 
-/// What the files of a process with one thread end in.
+/// Endings of the files of a process with one thread.
 pub(crate) const SINGLE_ENDINGS: [&str; 3] = [".svg", ".folded", "_single_thread_analysis.txt"];
-/// What those of a machine end in.
+/// Endings of the files of a machine.
 pub(crate) const MACHINE_ENDINGS: [&str; 3] = [".svg", ".folded", "_processes.txt"];
 
-/// The path with more characters at its end.
+/// Appends an ending to a path.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut text = path.as_os_str().to_owned();
     text.push(ending);
     text.into()
 }
 
-/// A last `/` is lost in a path's components.
+/// Returns whether a path ends in `/`, which a path's components do not show.
 fn ends_in_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }

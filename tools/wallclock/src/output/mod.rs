@@ -1,4 +1,4 @@
-//! Output: a tree of files, or the formats that were asked for.
+//! Output: a tree of files, or the formats that the command line names.
 
 mod files;
 mod publish;
@@ -22,17 +22,17 @@ use crate::tables::{self, Limits};
 use files::Names;
 use results::Results;
 
-/// Says how to list the threads of more processes, beside formats.
+/// Hint printed beside formats: how to list the threads of more processes.
 const ELSEWHERE: &str =
     "`systemscope report --tables N` lists those of N processes in a capture (-o FILE.scope)";
 
-/// Destinations of the output, checked to be writable.
+/// Destinations of the output, which were checked to be writable.
 pub(crate) struct Outputs {
     kind: Kind,
     options: Options,
     thread_files: usize,
     limits: Limits,
-    /// Set if standard output is the command's.
+    /// Set if a command that wallclock started uses standard output.
     is_quiet: bool,
     /// Set if the whole machine is measured.
     is_of_machine: bool,
@@ -40,18 +40,19 @@ pub(crate) struct Outputs {
 }
 
 enum Kind {
-    /// Flame graphs, folded stacks and analyses of every thread, under these names.
+    /// A tree of flame graphs, folded stacks and analyses, under these names.
     Tree(Names),
-    /// All of it in each format.
+    /// The whole profile in each format.
     Formats(Destinations),
 }
 
 impl Outputs {
-    /// Returns the output that the command line asks for: formats where one is named, or where a
-    /// file's ending says one; the tree otherwise.
+    /// Returns the output that the command line asks for: formats if it names one or if a file has
+    /// a format's ending, otherwise the tree.
     ///
     /// # Errors
-    /// Something cannot be written: what, and what to do.
+    /// Returns an error if the formats and files do not fit together, or if a destination cannot be
+    /// written.
     pub(crate) fn new(
         arguments: &Arguments,
         pids: &[u32],
@@ -91,11 +92,11 @@ impl Outputs {
         })
     }
 
-    /// Writes what was measured, and a report: on standard output unless data or the output of
-    /// a command goes there.
+    /// Writes the profile and a report. The report goes to standard output, or to standard error if
+    /// data or a command's output goes to standard output.
     ///
     /// # Errors
-    /// No thread was seen, or something cannot be written.
+    /// Returns an error if no thread was seen, or if a destination cannot be written.
     pub(crate) fn write(
         self,
         merged: Merged,
@@ -112,12 +113,13 @@ impl Outputs {
         };
         let goes_to_stderr = self.is_quiet
             || matches!(&self.kind, Kind::Formats(destinations) if destinations.include_stdout());
-        let look = match goes_to_stderr {
-            true => cli::report_look(&std::io::stderr()),
-            false => cli::report_look(&std::io::stdout()),
+        let look = if goes_to_stderr {
+            cli::report_look(&std::io::stderr())
+        } else {
+            cli::report_look(&std::io::stdout())
         };
         let look = look.with_details(self.is_verbose);
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         let (thread_files, mut limits) = (self.thread_files, self.limits);
         match self.kind {
             Kind::Tree(names) => {
@@ -133,7 +135,7 @@ impl Outputs {
                         ..Options::default()
                     },
                 };
-                results.write(&names, &mut told)?;
+                results.write(&names, &mut report)?;
             }
             Kind::Formats(destinations) => {
                 if merged.threads.is_empty() {
@@ -142,22 +144,30 @@ impl Outputs {
                 if self.is_of_machine {
                     limits.tables = 0;
                 }
-                tables::write(&run, &merged, commands, limits, look, ELSEWHERE, &mut told)?;
+                tables::write(
+                    &run,
+                    &merged,
+                    commands,
+                    limits,
+                    look,
+                    ELSEWHERE,
+                    &mut report,
+                )?;
                 let profile = merged.into_profile();
                 destinations.write_with_parts(&profile, &parts, &self.options)?;
             }
         }
         if goes_to_stderr {
-            // A terminal that is gone is no reason to fail.
-            let _ = std::io::stderr().write_all(&told);
+            // A closed terminal is no reason to fail.
+            let _ = std::io::stderr().write_all(&report);
             return Ok(());
         }
-        Output::new(None)?.write(|writer| writer.write_all(&told))
+        Output::new(None)?.write(|writer| writer.write_all(&report))
     }
 }
 
 fn tree(prefix: Option<&Path>, pids: &[u32]) -> anyhow::Result<Names> {
-    // A clock set before 1970 is of no use for a name.
+    // If the clock is set before 1970, the name has 0 seconds.
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since_1970.map_or(0, |time| time.as_secs());
     let names = Names::new(prefix, pids, seconds)?;

@@ -1,4 +1,4 @@
-//! Putting files in their place: all of them, or none.
+//! Puts files in their place: all of them, or none.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -14,10 +14,11 @@ use tempfile::TempDir;
 
 use super::files::{Names, with_ending};
 
-/// Checks, before anything is measured, that the files can be put in their place.
+/// Checks before measuring that the files can be put in their place.
 ///
 /// # Errors
-/// Something is in the way, or the folder around them cannot be written to.
+/// Returns an error if the folder exists, if a folder has a file's name, or if the folder around
+/// them cannot be written to.
 pub(crate) fn check(names: &Names) -> anyhow::Result<()> {
     if names.folder.symlink_metadata().is_ok() {
         bail!(
@@ -33,25 +34,25 @@ pub(crate) fn check(names: &Names) -> anyhow::Result<()> {
             );
         }
     }
-    // Made and dropped again: nothing to leave behind while measuring.
+    // The temporary folder is removed at once, so none is left behind if measuring fails.
     Staging::new(&names.folder).map(drop)
 }
 
-/// A folder beside the destination, in which everything is written first. Removed with its
-/// files unless they are put in their place. Both folders are held open: who may rename them
-/// cannot have files written elsewhere.
+/// Temporary folder beside the destination, into which all files are written first. It is removed
+/// with its files unless they are put in their place. Both folders stay open, so a user who may
+/// rename them cannot redirect the files.
 pub(crate) struct Staging {
     folder: TempDir,
     inside: OwnedFd,
-    /// The destination, in the folder around both.
+    /// Destination, in the folder around it and the temporary folder.
     place: Place,
 }
 
 impl Staging {
-    /// Makes the folder, named after the destination.
+    /// Creates the folder, named after the destination.
     ///
     /// # Errors
-    /// The folder around it is not there or cannot be written to.
+    /// Returns an error if the folder around it does not exist or cannot be written to.
     pub(crate) fn new(destination: &Path) -> anyhow::Result<Staging> {
         let mut prefix = destination.file_name().unwrap_or_default().to_owned();
         prefix.push(".tmp");
@@ -59,7 +60,7 @@ impl Staging {
             let place = Place::find(destination)?;
             let folder = tempfile::Builder::new()
                 .prefix(&prefix)
-                // Less the umask, as for any new folder.
+                // The umask applies, as for any new folder.
                 .permissions(Permissions::from_mode(0o777))
                 .tempdir_in(place.folder())?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -80,15 +81,15 @@ impl Staging {
         })
     }
 
-    /// Path of a name inside, through the descriptor.
+    /// Returns the path of a name inside, through the descriptor.
     fn path_inside(&self, name: impl AsRef<Path>) -> PathBuf {
         Path::new(&format!("/proc/self/fd/{}", self.inside.as_raw_fd())).join(name)
     }
 
-    /// Makes a folder inside.
+    /// Creates a folder inside.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns an error if the system cannot create it.
     pub(crate) fn make_folder(&self, name: &Path) -> anyhow::Result<()> {
         fs::create_dir(self.path_inside(name)).map_err(|error| failed(name, &error))
     }
@@ -96,7 +97,7 @@ impl Staging {
     /// Writes a file inside.
     ///
     /// # Errors
-    /// The first thing that failed.
+    /// Returns the first error of creating the file, of `body`, or of writing.
     pub(crate) fn write(
         &self,
         name: &Path,
@@ -106,37 +107,38 @@ impl Staging {
             let file = File::create_new(self.path_inside(name))?;
             let mut writer = BufWriter::with_capacity(1 << 16, file);
             let outcome = body(&mut writer).and_then(|()| writer.flush());
-            // After an error, dropping the buffer must not try once more.
+            // After an error, dropping the buffer must not write again.
             let _ = writer.into_parts();
             outcome
         };
         write().map_err(|error| failed(name, &error))
     }
 
-    /// Puts the whole folder in its place, where nothing may be yet.
+    /// Puts the whole folder in its place, where nothing may exist yet.
     ///
     /// # Errors
-    /// Something has come to be there in the meantime, or the system's.
+    /// Returns an error if something exists there by now, or if the system cannot rename the
+    /// folder.
     pub(crate) fn put_folder(self, destination: &Path) -> anyhow::Result<()> {
         let (staged, place) = (self.folder.path(), self.place.path());
         match renameat_with(CWD, staged, CWD, &place, RenameFlags::NOREPLACE) {
-            // Some file systems do not know how not to replace.
+            // Some file systems do not support RENAME_NOREPLACE.
             Err(Errno::INVAL | Errno::NOSYS) if place.symlink_metadata().is_err() => {
                 fs::rename(staged, place)
             }
             outcome => outcome.map_err(io::Error::from),
         }
         .map_err(|error| failed(destination, &error))?;
-        // It is no longer where it would be removed.
+        // The folder has moved, so there is nothing to remove.
         let _ = self.folder.keep();
         Ok(())
     }
 
-    /// Puts files that start with the staged `name` in their place, where each
-    /// starts with `prefix`, replacing older ones.
+    /// Moves the staged files `name` + ending to `prefix` + ending, and replaces older files.
     ///
     /// # Errors
-    /// The first that cannot be put there.
+    /// Returns an error for the first file that cannot be moved, or if the temporary folder cannot
+    /// be removed.
     pub(crate) fn put_files(
         self,
         name: &str,
@@ -166,7 +168,7 @@ fn failed(name: &Path, error: &io::Error) -> anyhow::Error {
     )
 }
 
-/// The system's own error; tempfile wraps it to add the path.
+/// Returns the system's own error, which tempfile wraps to add the path.
 fn error_inside(error: &io::Error) -> &io::Error {
     error
         .get_ref()

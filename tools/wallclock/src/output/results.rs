@@ -1,4 +1,4 @@
-//! From a merged measurement to files, and to the report on the terminal.
+//! Writes a merged measurement to files, and the report to the terminal.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,20 +16,20 @@ use super::files::{MACHINE_ENDINGS, Names, SINGLE_ENDINGS, thread_base, with_end
 use super::publish::Staging;
 use crate::tables::{self, Limits, Part, busiest, parts};
 
-/// Name of files with a prefix of their own until they are in their place.
+/// Temporary name of files until they get their prefix.
 const STAGED: &str = "staged";
-/// Processes that have files of their own: the busiest.
+/// Maximum number of processes with files of their own: the busiest.
 const PROCESS_FILES: usize = 100;
 
-/// Everything that the files are made of.
+/// Data that the files are written from.
 pub(crate) struct Results<'a> {
     pub(crate) run: &'a Run,
     pub(crate) merged: &'a Merged,
-    /// The command line of each process that was asked for.
+    /// Command lines of the target processes, by PID.
     pub(crate) commands: &'a BTreeMap<u32, Text>,
-    /// Threads that may have files of their own.
+    /// Maximum number of threads per process with files of their own.
     pub(crate) thread_files: usize,
-    /// Processes that are listed.
+    /// Maximum numbers of listed processes and tables.
     pub(crate) limits: Limits,
     /// Look of the report on the terminal.
     pub(crate) look: Look,
@@ -41,11 +41,13 @@ impl Results<'_> {
     /// Writes all files, puts them in their place, and writes the report.
     ///
     /// # Errors
-    /// No thread was seen, or a file cannot be written: then there is none.
+    /// Returns an error if no thread was seen or a file cannot be written. In either case it leaves
+    /// no files.
     pub(crate) fn write(&self, names: &Names, terminal: &mut dyn Write) -> anyhow::Result<()> {
         let known = Known::new(&self.merged.profile, self.commands);
         let mut parts = parts(self.merged, &known);
-        // Of several that were asked for each has a folder, whoever of them was seen.
+        // If there are several target processes, each one that was seen has a folder, even if it is
+        // the only one.
         let is_alone = self.commands.len() <= 1;
         match &mut parts[..] {
             [] => bail!("no thread was seen; did the process end before measuring began?"),
@@ -55,7 +57,7 @@ impl Results<'_> {
             [part] if is_alone && part.threads.len() == 1 => {
                 let placed = self.write_single(part, names)?;
                 self.report(&known, &mut parts, terminal)?;
-                placed.tell(terminal)?;
+                placed.write(terminal)?;
             }
             [part] if is_alone => {
                 let staging = Staging::new(&names.folder)?;
@@ -63,14 +65,14 @@ impl Results<'_> {
                 staging.put_folder(&names.folder)?;
                 let placed = self.placed(part, &names.folder, names);
                 self.report(&known, &mut parts, terminal)?;
-                placed.tell(terminal)?;
+                placed.write(terminal)?;
             }
             parts => self.write_several(&known, parts, names, terminal)?,
         }
         Ok(())
     }
 
-    /// The files of a whole machine: all of it together.
+    /// Writes the files of a whole machine, all processes together.
     fn write_machine(
         &self,
         known: &Known<'_>,
@@ -83,11 +85,11 @@ impl Results<'_> {
         self.write_together(known, parts, &staging, paths)?;
         let placed = staging.put_files(STAGED, &names.prefix, &MACHINE_ENDINGS)?;
         self.report(known, parts, terminal)?;
-        Placed::new("all processes", placed).tell(terminal)?;
+        Placed::new("all processes", placed).write(terminal)?;
         Ok(())
     }
 
-    /// The files of several processes: all of them together, and a folder for each of the
+    /// Writes the files of several processes: all processes together, and a folder for each of the
     /// busiest.
     fn write_several(
         &self,
@@ -106,7 +108,7 @@ impl Results<'_> {
         let with_files = busiest(parts, PROCESS_FILES);
         for part in parts.iter_mut() {
             if with_files.contains(&part.pid) {
-                let inside = folder_of(part);
+                let inside = folder_name(part);
                 staging.make_folder(&inside)?;
                 self.write_part(part, &staging, &inside, names)?;
             }
@@ -114,9 +116,10 @@ impl Results<'_> {
         staging.put_folder(&names.folder)?;
 
         self.report(known, parts, terminal)?;
-        let whose = match with_files.len() < parts.len() {
-            true => format!("of {} of them", with_files.len()),
-            false => "of each".to_owned(),
+        let whose = if with_files.len() < parts.len() {
+            format!("of {} of them", with_files.len())
+        } else {
+            "of each".to_owned()
         };
         let mut placed = Placed::new(
             "all processes",
@@ -126,7 +129,7 @@ impl Results<'_> {
         placed
             .others
             .push(format!("{}/  ({whose})", folders.display()));
-        placed.tell(terminal)?;
+        placed.write(terminal)?;
         Ok(())
     }
 
@@ -137,13 +140,14 @@ impl Results<'_> {
         parts: &mut [Part<'_>],
         terminal: &mut dyn Write,
     ) -> io::Result<()> {
-        // Threads of a machine's processes are in no table: they are too many.
-        let limits = match self.run.is_of_machine {
-            true => Limits {
+        // A machine has too many threads to list them in tables.
+        let limits = if self.run.is_of_machine {
+            Limits {
                 tables: 0,
                 ..self.limits
-            },
-            false => self.limits,
+            }
+        } else {
+            self.limits
         };
         let Results {
             run, merged, look, ..
@@ -160,7 +164,7 @@ impl Results<'_> {
         Ok(())
     }
 
-    /// The flame graph, the folded stacks and the report of all processes together.
+    /// Writes the flame graph, the folded stacks and the report of all processes together.
     fn write_together(
         &self,
         known: &Known<'_>,
@@ -178,9 +182,10 @@ impl Results<'_> {
                 samples.map(move |(sample, value)| (Sample { comm, ..sample }, value))
             })
         };
-        let whose = match self.run.is_of_machine {
-            true => "the whole machine".to_owned(),
-            false => format!("{} processes", parts.len()),
+        let whose = if self.run.is_of_machine {
+            "the whole machine".to_owned()
+        } else {
+            format!("{} processes", parts.len())
         };
         let caption = Caption {
             title: format!("Wall clock of {whose}"),
@@ -255,7 +260,7 @@ impl Results<'_> {
         Ok(Placed::new("its stacks in every state", placed))
     }
 
-    /// One process's files, inside a folder of the staging one.
+    /// Writes one process's files into the folder `inside` of the staging folder.
     fn write_part(
         &self,
         part: &mut Part<'_>,
@@ -305,7 +310,7 @@ impl Results<'_> {
         })
     }
 
-    /// One thread's three files: flame graph, folded stacks and analysis.
+    /// Writes one thread's three files: flame graph, folded stacks and analysis.
     fn write_thread(
         &self,
         part: &Part<'_>,
@@ -365,9 +370,10 @@ impl Results<'_> {
             files.map(|file: PathBuf| folder.join(file)).to_vec(),
         );
         if count > 0 {
-            let whose = match count < part.threads.len() {
-                true => format!("of {count} of {} threads", part.threads.len()),
-                false => "of each thread".to_owned(),
+            let whose = if count < part.threads.len() {
+                format!("of {count} of {} threads", part.threads.len())
+            } else {
+                "of each thread".to_owned()
             };
             let pattern = folder.join("thread_<TID>_<role>{.svg,.folded,_analysis.txt}");
             placed
@@ -378,32 +384,32 @@ impl Results<'_> {
     }
 }
 
-/// The files to name on the terminal.
+/// Files that the terminal output names.
 struct Placed {
-    /// The flame graph, and what it is of.
+    /// The flame graph. `content` describes its content.
     graph: PathBuf,
-    of: &'static str,
-    /// The others.
+    content: &'static str,
+    /// Descriptions of the other files.
     others: Vec<String>,
 }
 
 impl Placed {
-    /// The files, of which the first is the flame graph.
-    fn new(of: &'static str, files: Vec<PathBuf>) -> Placed {
+    /// Takes the files. The first is the flame graph.
+    fn new(content: &'static str, files: Vec<PathBuf>) -> Placed {
         let mut files = files.into_iter();
         Placed {
             graph: files.next().unwrap_or_default(),
-            of,
+            content,
             others: files.map(|path| path.display().to_string()).collect(),
         }
     }
 
-    fn tell(&self, terminal: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, terminal: &mut dyn Write) -> io::Result<()> {
         writeln!(
             terminal,
             "Open  {}  (flame graph: {})",
             self.graph.display(),
-            self.of
+            self.content
         )?;
         for (at, file) in self.others.iter().enumerate() {
             let also = if at == 0 { "Also" } else { "" };
@@ -413,12 +419,12 @@ impl Placed {
     }
 }
 
-/// A process's folder among those of others.
-fn folder_of(part: &Part<'_>) -> PathBuf {
+/// Returns the name of a process's folder.
+fn folder_name(part: &Part<'_>) -> PathBuf {
     PathBuf::from(format!("pid{}", part.pid))
 }
 
-/// `<base>_thread_analysis.txt`.
+/// Returns `<base>_thread_analysis.txt`.
 fn analysis_name(names: &Names) -> PathBuf {
     with_ending(Path::new(&names.base), "_thread_analysis.txt")
 }

@@ -1,4 +1,4 @@
-//! One JSON object, for programs: docs/profile.schema.json describes it.
+//! One JSON object for programs, which docs/profile.schema.json describes.
 
 mod off_cpu;
 
@@ -20,10 +20,10 @@ use crate::text::frames::{source, thread_name, wakers};
 use crate::text::options::{Options, Written};
 use crate::text::waits::labels;
 
-/// The format.
+/// The JSON format.
 pub struct Json;
 
-/// Of the object; another one where a program that reads this one would err.
+/// Version of the object. It changes if a program that reads this version would go wrong.
 const VERSION: u32 = 1;
 
 impl Format for Json {
@@ -55,7 +55,7 @@ impl Format for Json {
     }
 }
 
-/// The whole of it, written as it is gone through: samples can be many.
+/// The whole object. It is serialized while iterating, since a profile can have many samples.
 struct Object<'a>(&'a Profile);
 
 impl Serialize for Object<'_> {
@@ -85,14 +85,14 @@ impl Serialize for Object<'_> {
         object.serialize_entry("lost", &lost(profile.losses))?;
         object.serialize_entry("walk_ends", &walk_ends(profile.walk_ends))?;
         if let Some(offcpu) = OffCpu::of(profile) {
-            // Under the names of an earlier program's.
+            // An earlier program, denet, used these names.
             object.serialize_entry("ebpf", &json!({ "offcpu": offcpu }))?;
         }
         object.end()
     }
 }
 
-/// Rows that are made as they are written.
+/// Rows that are built as they are written.
 struct Rows<Make>(Make);
 
 impl<Make, Iter> Serialize for Rows<Make>
@@ -159,7 +159,7 @@ fn module(profile: &Profile, module: &Module) -> Value {
     })
 }
 
-/// What is not known is left out.
+/// A frame. Fields that are not known are left out.
 #[derive(Serialize)]
 struct Frame<'a> {
     name: &'a str,
@@ -168,7 +168,7 @@ struct Frame<'a> {
     system_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<usize>,
-    /// Not a number: those that programs read have 53 bits.
+    /// Hexadecimal text, since numbers that JSON readers parse have only 53 bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +199,7 @@ impl<'a> Frame<'a> {
             module: frame.module.map(Id::index),
             address: frame.address.map(|address| format!("{address:#x}")),
             offset: frame.offset,
-            // An interpreter's file is known without the line, too.
+            // A frame of an interpreter can have a file without a line.
             file: file.map(|file| &*profile.names[file]),
             line: source.map(|(_, line)| line),
             inlined: frame.is_inlined,
@@ -240,7 +240,7 @@ struct Row<'a> {
     pid: Option<u32>,
     tid: Option<u32>,
     state: Option<&'static str>,
-    /// Places of frames, root first.
+    /// Indexes of frames, root first.
     user: Vec<usize>,
     kernel: Vec<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -262,7 +262,7 @@ struct Waker {
     kernel: Vec<usize>,
 }
 
-/// Values by their keys.
+/// Labels as keys and values.
 struct Labels<'a>(Vec<(&'a str, Cow<'a, str>)>);
 
 impl Labels<'_> {
@@ -304,7 +304,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The places of a stack's frames, root first.
+/// Returns the indexes of a stack's frames, root first.
 fn places(profile: &Profile, stack: StackId) -> Vec<usize> {
     let frames = profile.stacks.root_first(stack).into_iter();
     frames.map(Id::index).collect()

@@ -1,5 +1,5 @@
-//! Time off the CPU in sums: what an earlier program of this kind, denet, wrote under
-//! `ebpf.offcpu`, by its names.
+//! Sums of off-CPU time, with the field names that denet, an earlier program of this kind, wrote
+//! under `ebpf.offcpu`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use profile::{Profile, Sample, State, ThreadId, Unit, Weight};
 use serde::Serialize;
 
-/// How many threads are listed as those that are off longest.
+/// Number of threads listed in `top_blocking_threads`.
 const MOST_THREADS: usize = 10;
 
-/// Of all intervals, and of those of each thread.
+/// Sums of all intervals, and of each thread's intervals.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct OffCpu {
     total_time_ns: u64,
@@ -19,7 +19,7 @@ pub(super) struct OffCpu {
     max_time_ns: u64,
     min_time_ns: u64,
     top_blocking_threads: Vec<TopThread>,
-    /// By `PID:TID`.
+    /// Sums by `PID:TID`.
     thread_stats: BTreeMap<String, ThreadStats>,
 }
 
@@ -42,7 +42,7 @@ struct ThreadStats {
 }
 
 impl OffCpu {
-    /// That of a profile; none of one of samples.
+    /// Returns the sums of a profile; `None` if its unit is samples.
     pub(super) fn of(profile: &Profile) -> Option<OffCpu> {
         if profile.unit != Unit::Nanoseconds {
             return None;
@@ -76,10 +76,10 @@ impl OffCpu {
     }
 }
 
-/// Intervals of one stack of one thread together, whichever states they were in: an
-/// interval that was blocked and then runnable is in the count of each. Time that stands
-/// for no interval, such as that of those too short to count, is left out; so are those of
-/// which some were sampled, as nobody knows how many there were.
+/// Returns the intervals of each stack of each thread, added up over states. The count is the
+/// maximum over states, since an interval that was blocked and then runnable is in both counts. It
+/// leaves out time without an interval count, such as the time of intervals too short to count. It
+/// also leaves out sampled intervals, since their number is not known.
 fn intervals(profile: &Profile) -> impl Iterator<Item = (Sample, Weight)> {
     let mut sums: HashMap<Sample, Weight> = HashMap::new();
     for (sample, weight) in profile.samples.iter() {
@@ -140,7 +140,7 @@ mod tests {
         add("wait", 8, Some(State::Runnable), 200, 3, 500, 100);
         add("spin", 8, Some(State::Runnable), 50, 1, 50, 50);
         add("wait", 9, Some(State::Blocked), 50, 1, 50, 50);
-        // On the CPU, and in intervals that do not count.
+        // Time on the CPU, and time in intervals without a count.
         add("burn", 9, Some(State::Running), 9000, 5, 0, 0);
         add(
             "[blocked, below -m]",

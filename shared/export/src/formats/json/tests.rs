@@ -11,7 +11,7 @@ fn read(profile: &Profile) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The names of frames at places.
+/// Returns the names of the frames at these indexes.
 fn names(object: &Value, places: &Value) -> Vec<String> {
     let places = places.as_array().unwrap().iter();
     let names = places.map(|place| {

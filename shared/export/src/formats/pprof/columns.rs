@@ -1,10 +1,10 @@
-//! What the values of each sample are: pprof's sample types.
+//! Columns of sample values: pprof's sample types.
 
 use profile::{Profile, Sample, State, Unit, Weight};
 
 use crate::measure::Measure;
 
-/// One value of each sample.
+/// A column with one value per sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
@@ -14,16 +14,16 @@ pub(super) struct Column {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
-    /// How many samples or intervals there were.
+    /// Number of samples or intervals.
     Events,
-    /// What was measured in one state.
+    /// Time or events in one state.
     State(State),
-    /// What was measured.
+    /// Time or events in all states.
     All,
 }
 
-/// The columns of a profile. The count comes first, as pprof divides by it where means are
-/// asked for; what is to be looked at first comes last.
+/// Returns the columns of a profile. The count comes first, since pprof divides by it to compute
+/// means. The default column comes last.
 pub(super) fn columns(profile: &Profile, measure: &Measure) -> Vec<Column> {
     let column = |name: &str, unit, counts| Column {
         name: name.to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn columns(profile: &Profile, measure: &Measure) -> Vec<Column> {
         }
     }
     match (columns.len(), measure) {
-        // States, of which one says it all.
+        // A single state covers all values.
         (2, _) => columns[1].counts = Counts::All,
         (3.., _) => columns.push(time("wall", Counts::All)),
         (_, Measure::Time(_)) => columns.push(time(only_name(profile), Counts::All)),
@@ -59,7 +59,7 @@ pub(super) fn columns(profile: &Profile, measure: &Measure) -> Vec<Column> {
     columns
 }
 
-/// What time is called whose states are not told apart.
+/// Returns the name of the time column if states are not told apart.
 fn only_name(profile: &Profile) -> &'static str {
     let has_wakers = || profile.samples.keys().any(|sample| sample.wakers.is_some());
     match profile.unit {
@@ -70,12 +70,12 @@ fn only_name(profile: &Profile) -> &'static str {
 }
 
 impl Column {
-    /// A sample's value.
+    /// Returns a sample's value in this column.
     pub(super) fn value(&self, sample: &Sample, weight: &Weight, measure: &Measure) -> u64 {
         match self.counts {
             Counts::Events => weight.events,
             Counts::State(state) if sample.state != Some(state) => 0,
-            Counts::State(_) | Counts::All => measure.of_value(weight.value),
+            Counts::State(_) | Counts::All => measure.convert(weight.value),
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use crate::fixture::{blocked, sample, weight, woken};
 
     fn names(profile: &Profile) -> Vec<String> {
-        let columns = columns(profile, &Measure::of(profile)).into_iter();
+        let columns = columns(profile, &Measure::new(profile)).into_iter();
         let names = columns.map(|column| format!("{}/{}", column.name, column.unit));
         names.collect()
     }

@@ -1,9 +1,10 @@
-//! The messages of pprof's `proto/profile.proto` (google/pprof), as far as they are written.
-//! Texts are places in the table of strings, IDs count from 1, and 0 is none of either.
+//! Messages of pprof's `proto/profile.proto` (google/pprof), with the fields that this crate
+//! writes. Texts are indexes into the string table, and index 0 is the empty text. IDs count from
+//! 1, and 0 means none.
 
 use prost::Message;
 
-/// All fields of a profile; a stream of some of them at a time is the same profile.
+/// A profile. Concatenated messages with some of its fields each decode to the same profile.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Profile {
     #[prost(message, repeated, tag = "1")]
@@ -18,7 +19,7 @@ pub(super) struct Profile {
     pub(super) function: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
     pub(super) string_table: Vec<String>,
-    /// Since 1970 in UTC.
+    /// Nanoseconds since 1970 in UTC.
     #[prost(int64, tag = "9")]
     pub(super) time_nanos: i64,
     #[prost(int64, tag = "10")]
@@ -43,10 +44,10 @@ pub(super) struct ValueType {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Sample {
-    /// Leaf first.
+    /// IDs of locations, leaf first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
-    /// One for each sample type.
+    /// One value for each sample type.
     #[prost(int64, repeated, tag = "2")]
     pub(super) value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
@@ -91,7 +92,7 @@ pub(super) struct Location {
     pub(super) mapping_id: u64,
     #[prost(uint64, tag = "3")]
     pub(super) address: u64,
-    /// The innermost of the functions that are inlined there first.
+    /// Lines of the functions inlined at the address, innermost first.
     #[prost(message, repeated, tag = "4")]
     pub(super) line: Vec<Line>,
 }

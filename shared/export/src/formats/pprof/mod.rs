@@ -1,7 +1,7 @@
-//! pprof's profiles, for `go tool pprof` and what else reads them.
+//! pprof's profiles, for `go tool pprof` and other programs that read them.
 //!
-//! Samples have a value for each state and one for all of them, and labels: the thread,
-//! the state, the waker. Stacks are those of flame graphs, wakers on top.
+//! Samples have one value for each state, one for all states, and labels: the thread, the state,
+//! the waker. Stacks are the same as in flame graphs, with wakers on top.
 
 mod columns;
 mod messages;
@@ -21,7 +21,7 @@ use crate::text::drawn::{Drawn, drawn};
 use crate::text::frames::{thread_field, thread_name, wakers};
 use crate::text::options::{Ids, Options, Written};
 
-/// The format.
+/// The pprof format.
 pub struct Pprof;
 
 impl Format for Pprof {
@@ -63,11 +63,11 @@ impl Format for Pprof {
     }
 }
 
-/// Writes field after field: a reader takes them together.
+/// Writes one message per field or row, which a reader merges.
 fn write_messages(profile: &Profile, writer: &mut dyn Write) -> io::Result<()> {
     let mut put = |message: messages::Profile| writer.write_all(&message.encode_to_vec());
     let empty = messages::Profile::default;
-    let measure = Measure::of(profile);
+    let measure = Measure::new(profile);
     let columns = columns(profile, &measure);
     let mut rows = Rows::new(profile);
     put(rows.head(&columns, &measure))?;
@@ -107,16 +107,16 @@ fn write_messages(profile: &Profile, writer: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What samples refer to; IDs count from 1.
+/// Tables that samples refer to. IDs count from 1.
 struct Rows<'a> {
     profile: &'a Profile,
     strings: Table<Box<str>>,
     functions: Table<messages::Function>,
     locations: Table<messages::Location>,
     mappings: Vec<messages::Mapping>,
-    /// The IDs of mappings, by the places of modules.
+    /// IDs of mappings, by the index of the module.
     modules: Vec<u64>,
-    /// The IDs of locations of frames into which nothing is inlined.
+    /// IDs of locations, by frame, for frames without inlined functions.
     frames: HashMap<Id<Frame>, u64>,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Rows<'a> {
         self.strings.text(text).index() as i64
     }
 
-    /// The modules; the program comes first, as readers expect.
+    /// Adds a mapping per module. The program comes first, as readers expect.
     fn add_mappings(&mut self) {
         let profile = self.profile;
         let programs = profile.processes.iter();
@@ -160,14 +160,14 @@ impl<'a> Rows<'a> {
                 id,
                 filename,
                 build_id,
-                // Names are the suite's; a reader is not to look for others.
+                // This flag keeps readers from symbolizing again.
                 has_functions: true,
                 ..messages::Mapping::default()
             });
         }
     }
 
-    /// What is said of the whole profile.
+    /// Returns the message with the fields of the whole profile.
     fn head(&mut self, columns: &[Column], measure: &Measure) -> messages::Profile {
         let profile = self.profile;
         let meta = &profile.meta;
@@ -185,7 +185,7 @@ impl<'a> Rows<'a> {
             (Unit::Nanoseconds, _) => (("wall", "nanoseconds"), 1),
         };
         let period_type = value_type(period_type.0, period_type.1);
-        let told = [
+        let comments = [
             format!("{} {}", meta.tool, meta.tool_version),
             meta.command_line.join(" "),
             format!("{}, Linux {}", meta.host, meta.kernel),
@@ -198,7 +198,7 @@ impl<'a> Rows<'a> {
             duration_nanos: signed(meta.window.length_ns),
             period_type: Some(period_type),
             period: signed(period),
-            comment: told.iter().map(|line| self.text(line)).collect(),
+            comment: comments.iter().map(|line| self.text(line)).collect(),
             ..messages::Profile::default()
         }
     }
@@ -219,17 +219,17 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The locations of a sample's stack, leaf first.
+    /// Returns the IDs of the locations of a sample's stack, leaf first.
     fn stack(&mut self, sample: &Sample) -> Vec<u64> {
         let mut ids = Vec::new();
-        // Functions that are inlined at an address, from the innermost on.
+        // Functions that are inlined at one address, innermost first.
         let mut inlined = Vec::new();
         let boxes = drawn(self.profile, sample);
         let is_frame = |drawn: &&Drawn| matches!(drawn, Drawn::Frame(_));
         let own = boxes.iter().take_while(is_frame).count();
         for (place, drawn) in boxes.into_iter().enumerate().rev() {
             match drawn {
-                // Wakers are the other way round: there each is a location of its own.
+                // A waker's frames are in reverse order, so each is a location of its own.
                 Drawn::Frame(frame) if place < own && self.profile.frames[frame].is_inlined => {
                     inlined.push(frame);
                 }
@@ -237,14 +237,15 @@ impl<'a> Rows<'a> {
                 Drawn::Text(text) => ids.push(self.text_location(&text)),
             }
         }
-        // Their caller is not there, as where a stack is cut short.
+        // The caller of inlined functions is missing if a stack is cut short.
         if let Some(outermost) = inlined.pop() {
             ids.push(self.location(&mut inlined, outermost));
         }
         ids
     }
 
-    /// The location of a frame and of what is inlined there, which is taken.
+    /// Returns the ID of the location of a frame and of the functions inlined there. It empties
+    /// `inlined`.
     fn location(&mut self, inlined: &mut Vec<Id<Frame>>, frame: Id<Frame>) -> u64 {
         if inlined.is_empty()
             && let Some(&known) = self.frames.get(&frame)
@@ -298,7 +299,7 @@ impl<'a> Rows<'a> {
         let function = messages::Function {
             id: 0,
             name: self.text(text_of(frame.name)),
-            // pprof shortens names that are the same in both places.
+            // pprof shortens a name that is also the system name.
             system_name: system_name.map_or(0, |name| self.text(text_of(name))),
             filename: file.map_or(0, |file| self.text(text_of(file))),
             start_line: function
@@ -311,7 +312,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The location of what is no frame.
+    /// Returns the ID of the location of a text that is no frame.
     fn text_location(&mut self, text: &str) -> u64 {
         let function = messages::Function {
             name: self.text(text),

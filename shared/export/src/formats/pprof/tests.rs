@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use super::*;
 use crate::fixture::{blocked, woken};
 
-/// What a reader makes of it.
+/// Writes a profile and decodes it as a reader does.
 fn read(profile: &Profile) -> messages::Profile {
     let mut bytes = Vec::new();
     let written = Pprof.write(profile, &Options::default(), &mut bytes);
@@ -21,7 +21,7 @@ fn text(read: &messages::Profile, place: i64) -> &str {
     &read.string_table[place as usize]
 }
 
-/// The names of a sample's functions, leaf first, and its first values and labels.
+/// Returns the names of a sample's functions, leaf first, with its values and labels.
 fn line(read: &messages::Profile, sample: &messages::Sample) -> String {
     let lines = sample.location_id.iter().flat_map(|id| {
         let location = &read.location[*id as usize - 1];

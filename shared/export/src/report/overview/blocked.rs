@@ -1,5 +1,5 @@
-//! Resources that threads were blocked on: a line of figures, the place in the code, and the
-//! threads that held or released the resource.
+//! Resources that threads were blocked on: a line of figures, the stack, and the threads that held
+//! or released the resource.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,20 +16,20 @@ use crate::text::cut::cut_middle;
 use crate::text::frames::wakers;
 use crate::text::waits::{holder_text, kind_text, short_resource_text};
 
-/// Rows of a list at most.
+/// Maximum rows of a list.
 const LISTED: usize = 6;
-/// Rows of time that may be idle or not.
+/// Maximum rows of time of unknown idleness.
 const UNKNOWN_LISTED: usize = 3;
-/// Holders that are named.
+/// Maximum number of holders named.
 const HOLDERS: usize = 3;
-/// Wakers of less than this part of the time, in per cent, are not named.
+/// Least share of the time, in per cent, for which a waker is named.
 const LEAST_WAKER: u64 = 20;
-/// Characters of the figures.
+/// Width of the figures, in characters.
 const FIGURES: usize = 34;
-/// Characters before the line of where.
+/// Indentation of the lines below a row, in characters.
 const INDENT: usize = 5;
 
-/// Time that is one row.
+/// Time that forms one row.
 struct Group<'a> {
     profile: &'a Profile,
     kind: String,
@@ -37,7 +37,7 @@ struct Group<'a> {
     /// Set for waits for locks, which threads release.
     is_lock: bool,
     time: u64,
-    /// Waits that were measured one by one, and the longest of them in nanoseconds.
+    /// Number of waits that were measured one by one. `longest` is the longest of them, in ns.
     waits: u64,
     longest: u64,
     stacks: BTreeMap<Stack, u64>,
@@ -75,7 +75,8 @@ impl<'a> Group<'a> {
     fn add(&mut self, sample: &Sample, wait: Option<&Wait>, weight: &Weight) {
         let time = weight.value;
         self.time = self.time.saturating_add(time);
-        // A sampled interval stands for an unknown number of others, and samples are no waits.
+        // A sampled interval stands for an unknown number of intervals, and samples on the CPU are
+        // no waits.
         if !sample.is_sampled && sample.state == Some(State::Blocked) {
             self.waits = self.waits.saturating_add(weight.events);
             self.longest = self.longest.max(weight.longest);
@@ -94,7 +95,7 @@ impl<'a> Group<'a> {
         });
         let waker = wakers(self.profile, sample).first().or(beside);
         if let Some(waker) = waker.filter(|waker| waker.thread.is_some()) {
-            // Threads of one name that do the same are one.
+            // Threads with the same name and stack are merged.
             let waker = Waker {
                 thread: None,
                 ..*waker
@@ -104,13 +105,13 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns the place where most of the time was spent.
+    /// Returns the text of the stack with most of the time.
     fn place(&self, most: usize) -> String {
         let stack = self.stacks.iter().max_by_key(|(_, time)| **time);
         stack.map_or_else(String::new, |(stack, _)| place(self.profile, *stack, most))
     }
 
-    /// Returns who held and who released it, as far as that is known.
+    /// Returns the holders and the main waker, as far as they are known.
     fn others(&self, most: usize) -> Option<String> {
         let mut holders: Vec<(&String, &u64)> = self.holders.iter().collect();
         holders.sort_by_key(|(_, time)| Reverse(**time));
@@ -128,9 +129,10 @@ impl<'a> Group<'a> {
         });
         let released = waker.map(|(waker, time)| {
             let verb = if self.is_lock { "released" } else { "woken" };
-            let share = match is_nearly_all(*time, self.time) {
-                true => String::new(),
-                false => format!("{} ", whole_percent(*time, self.time)),
+            let share = if is_nearly_all(*time, self.time) {
+                String::new()
+            } else {
+                format!("{} ", whole_percent(*time, self.time))
             };
             let name = &self.profile.names[waker.comm];
             let before = format!("{share}{verb} by {name} in ");
@@ -144,7 +146,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Groups in the order in which they were met, found by their key.
+/// Groups in the order of their first samples, found by key.
 struct Groups<'a, K> {
     groups: Vec<Group<'a>>,
     places: HashMap<K, usize>,
@@ -179,8 +181,8 @@ impl<'a, K: std::hash::Hash + Eq> Groups<'a, K> {
     }
 }
 
-/// Writes what held threads up, and what they were blocked on without it being known whether
-/// they had work; nothing where there is neither.
+/// Writes the waits that held threads up, and the waits of unknown idleness. It writes nothing if
+/// there are neither.
 pub(super) fn write_waits<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     of_several: bool,
@@ -200,7 +202,7 @@ pub(super) fn write_waits<'a>(
                 Counted::Unknown => &mut unknown,
                 Counted::Idle => continue,
             };
-            // Resources that read alike are one: connections of one kind, files of one name.
+            // Resources with the same text are merged: connections of one kind, files of one name.
             let resource = wait.resource.map(|id| &row.profile.resources[id]);
             let resource = resource.map(|resource| short_resource_text(row.profile, resource));
             let group = groups.group((wait.kind, resource), || Group::of_wait(row.profile, wait));
@@ -226,8 +228,8 @@ pub(super) fn write_stacks(row: &Row<'_>, page: &mut Page<'_>) -> io::Result<()>
     let mut groups = Groups::new();
     for (sample, weight) in &row.thread.stacks {
         let wait = row.profile.wait(sample);
-        // Waits that differ in their wakers alone are one, and so are user stacks that go on
-        // differently in the kernel.
+        // Waits that differ in their wakers alone are merged. Stacks that differ in their kernel
+        // frames alone are merged, too.
         let alike = wait.map(|wait| (wait.kind, wait.resource, wait.idleness));
         let Stack { user, kernel } = sample.stack;
         let place = (!user.is_empty()).then_some(user).ok_or(kernel);
@@ -254,7 +256,7 @@ pub(super) fn write_stacks(row: &Row<'_>, page: &mut Page<'_>) -> io::Result<()>
     write_groups("STACKS", &groups, LISTED, page)
 }
 
-/// Writes a heading and a row for each of the first groups; the others are one row.
+/// Writes a heading, a row for each of the first groups, and one row for the others.
 fn write_groups(
     heading: &str,
     groups: &[Group<'_>],
@@ -268,10 +270,11 @@ fn write_groups(
     let whole = whole.fold(0, u64::saturating_add);
     let counts = |group: &&Group<'_>| u128::from(group.time) * 200 >= u128::from(whole);
     let counted = groups.iter().take_while(counts).count();
-    // One row says no more of one group than its own row.
-    let listed = match counted == listed + 1 && groups.len() == counted {
-        true => counted,
-        false => counted.min(listed),
+    // A single remaining group gets its own row: a row "1 more" would say less.
+    let listed = if counted == listed + 1 && groups.len() == counted {
+        counted
+    } else {
+        counted.min(listed)
     };
     let (shown, others) = groups.split_at(listed);
     let kinds = shown.iter().map(|group| group.kind.chars().count());
@@ -296,7 +299,8 @@ fn write_groups(
             cut_middle(&group.kind, kind),
             cut_middle(&group.resource, resource)
         );
-        // Stacks are scaled down to the clock where they exceed it; single waits are not.
+        // Stacks are scaled down if they exceed the clock. Single waits are not scaled, so the
+        // longest can exceed the time.
         let longest = group.longest.min(group.time);
         write_figures(&text, name, group.time, whole, (group.waits, longest), page)?;
         let room = page.width() - INDENT;

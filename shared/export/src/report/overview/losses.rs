@@ -1,4 +1,4 @@
-//! Losses, in a sentence that says what to do.
+//! Losses, with a sentence that says what to do.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::page::Page;
 use crate::report::Run;
 use crate::report::numbers::count;
 
-/// Writes what the whole run lost, and what that means.
+/// Writes the losses of the whole run, and their effects.
 pub(super) fn write(run: &Run, page: &mut Page<'_>) -> io::Result<()> {
     let Run {
         on_cpu_lost: on,

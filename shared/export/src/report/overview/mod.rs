@@ -1,5 +1,5 @@
-//! The report that people read first: what held the program up, which threads or processes it
-//! was, and where they waited. It fits a terminal; the analyses have every figure.
+//! The report that people read first: the causes that held a program up, the threads or processes,
+//! and the places of their waits. It fits a terminal; the analyses have every figure.
 
 mod blocked;
 mod explain;
@@ -27,18 +27,18 @@ use rows::{Choice, Entry, Titles, choose};
 pub use explain::EXPLANATION;
 pub use page::{Bars, Look};
 
-/// Threads that have rows of their own.
+/// Maximum number of threads with rows of their own.
 const THREADS: usize = 20;
-/// Threads of the kernel's own that have rows.
+/// Maximum number of kernel threads with rows of their own.
 const KERNEL_THREADS: usize = 5;
-/// Children are indented no deeper than this.
+/// Maximum depth of indentation.
 const DEEPEST: usize = 8;
 
-/// Writes the report of a process. `is_alone`: it is the only one, so that its waits, losses and
-/// settings are here and not in the report of all.
+/// Writes the report of a process. If `is_alone` is set, it is the only process measured, and its
+/// report has the waits, losses and settings. Otherwise the report of all processes has them.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write_process(
     run: &Run,
     process: &Process<'_>,
@@ -50,9 +50,10 @@ pub fn write_process(
     let threads = &process.threads;
     let subject = format!("{} (PID {})", process.name, process.pid);
     let number = count(threads.len() as u64, "thread");
-    let first = match is_alone {
-        true => [subject, number].into_iter().chain(settings(run)).collect(),
-        false => vec![subject, number],
+    let first = if is_alone {
+        [subject, number].into_iter().chain(settings(run)).collect()
+    } else {
+        vec![subject, number]
     };
     page.line(&first.join(" · "))?;
     page.blank()?;
@@ -93,12 +94,12 @@ pub fn write_process(
     write_losses(run, threads, &mut page)
 }
 
-/// Writes the report of several processes: the `limit` with most work that are not idle, with
-/// their ancestors, as a tree; the others as one row; the kernel's own threads apart.
-/// `processes` differ in their IDs.
+/// Writes the report of several processes. The `limit` processes with most work that are not idle
+/// have rows, with their ancestors, as a tree. The others are one row, and kernel threads have a
+/// table of their own. `processes` differ in their PIDs.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of `writer`.
 pub fn write_processes(
     run: &Run,
     known: &Known<'_>,
@@ -167,14 +168,14 @@ fn write_losses<'a>(
     Ok(())
 }
 
-/// Writes what the CPUs did, in a line or two.
+/// Writes the shares of CPU time, in one or two lines.
 fn write_cpus(run: &Run, page: &mut Page<'_>) -> io::Result<()> {
     let Some(cpus) = run.cpu_times.as_ref().filter(|_| run.is_of_machine) else {
         return Ok(());
     };
     let length = cpus.length_ns;
     let busy = |cpu: &Cpu| length.saturating_sub(cpu.idle_ns);
-    let sum = |of: &dyn Fn(&Cpu) -> u64| cpus.each.iter().map(of).fold(0, u64::saturating_add);
+    let sum = |part: &dyn Fn(&Cpu) -> u64| cpus.each.iter().map(part).fold(0, u64::saturating_add);
     let whole = length.saturating_mul(cpus.each.len() as u64);
     let share = |time| whole_percent(time, whole);
     page.blank()?;
@@ -200,7 +201,7 @@ fn write_cpus(run: &Run, page: &mut Page<'_>) -> io::Result<()> {
     }
 }
 
-/// The programs of the processes, and how long they ran.
+/// Computes the use of the CPUs from the processes' names and running times.
 fn cpu_use<'a>(run: &Run, processes: impl Iterator<Item = &'a Process<'a>>) -> CpuUse {
     CpuUse::new(
         run,
@@ -227,7 +228,7 @@ fn entries(processes: &[&Process<'_>], of_several: bool) -> Vec<Entry> {
     processes.iter().map(entry).collect()
 }
 
-/// Kernel threads have no command lines and no children.
+/// Builds the entries of kernel threads, which have no command lines and no children.
 fn entries_of_kernel(processes: &[&Process<'_>]) -> Vec<Entry> {
     let mut entries = entries(processes, true);
     for (entry, process) in entries.iter_mut().zip(processes) {
@@ -237,7 +238,7 @@ fn entries_of_kernel(processes: &[&Process<'_>]) -> Vec<Entry> {
     entries
 }
 
-/// The processes that have rows, with their ancestors above them, and the others.
+/// Processes that have rows, with their ancestors above them, and the other processes.
 struct Tree<'a> {
     shown: Vec<Entry>,
     others: Vec<&'a Entry>,
@@ -292,12 +293,13 @@ fn tree<'a>(
     }
 }
 
-/// The parts of the first line that the run decides.
+/// Returns the parts of the first line that come from the run.
 fn settings(run: &Run) -> impl Iterator<Item = String> {
     let measured = time(run.measured);
-    let asked = match run.requested > run.measured {
-        true => format!(" of {}", time(run.requested)),
-        false => String::new(),
+    let asked = if run.requested > run.measured {
+        format!(" of {}", time(run.requested))
+    } else {
+        String::new()
     };
     let ended = match (run.ending, run.command) {
         (Ending::Elapsed, _) => String::new(),
@@ -319,9 +321,10 @@ fn settings(run: &Run) -> impl Iterator<Item = String> {
         us if us % 1_000 == 0 => format!("waits from {} ms on", us / 1_000),
         us => format!("waits from {us} µs on"),
     };
-    let shorter = match run.short_are_sampled {
-        true => ", shorter ones sampled",
-        false => "",
+    let shorter = if run.short_are_sampled {
+        ", shorter ones sampled"
+    } else {
+        ""
     };
     let parts = [
         format!("{measured}{ended}"),

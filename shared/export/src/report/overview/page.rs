@@ -6,14 +6,14 @@ use std::io::{self, Write};
 use crate::report::waits::split::{Split, apportion};
 use crate::text::cut::cut;
 
-/// The widest report, and the narrowest, in columns.
+/// Maximum and minimum width of a report, in columns.
 const WIDEST: usize = 120;
 const NARROWEST: usize = 80;
-/// Cells of a bar.
+/// Width of a bar, in cells.
 pub(super) const BAR: usize = 15;
 /// The cell of each part of a [`Split`].
 const CELLS: [char; 5] = ['▇', '▒', '░', '·', '?'];
-/// The colour of each part as in flame graphs, by its SGR parameter: red, amber, blue, dim.
+/// The SGR parameter of each part's colour, as in flame graphs: red, amber, blue, dim, dim.
 const COLOURS: [&str; 5] = ["31", "33", "34", "2", "2"];
 
 /// Width, bars and details of a report.
@@ -24,20 +24,20 @@ pub struct Look {
     has_details: bool,
 }
 
-/// The way in which bars are drawn.
+/// Style of bars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bars {
-    /// Not at all.
+    /// No bars.
     #[default]
     None,
-    /// With characters alone.
+    /// Bars of characters alone.
     Plain,
-    /// In colours, too.
+    /// Bars of coloured characters.
     Coloured,
 }
 
 impl Default for Look {
-    /// The look of a report that no terminal shows.
+    /// Returns the look of a report that does not go to a terminal.
     fn default() -> Look {
         Look {
             width: WIDEST,
@@ -48,7 +48,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// The look on a terminal of so many columns, if their number is known.
+    /// Returns the look on a terminal with this number of columns, if it is known.
     #[must_use]
     pub fn on_terminal(columns: Option<usize>, bars: Bars) -> Look {
         Look {
@@ -58,7 +58,7 @@ impl Look {
         }
     }
 
-    /// The same, with or without details on sampling and losses.
+    /// Returns the look with or without details on sampling and losses.
     #[must_use]
     pub fn with_details(self, has_details: bool) -> Look {
         Look {
@@ -68,11 +68,11 @@ impl Look {
     }
 }
 
-/// Destination of a report's lines, which cuts them to the width.
+/// Destination of a report's lines, which cuts them to the report's width.
 pub(super) struct Page<'a> {
     look: Look,
     writer: &'a mut dyn Write,
-    /// Lines that stand once.
+    /// Lines that [`line_once`](Page::line_once) wrote.
     seen: HashSet<String>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Columns of a line.
+    /// Returns the width of a line, in columns.
     pub(super) fn width(&self) -> usize {
         self.look.width
     }
@@ -105,11 +105,12 @@ impl<'a> Page<'a> {
         writeln!(self.writer, "{}", cut(text.trim_end(), self.look.width))
     }
 
-    /// Writes a line unless it was written before in this way.
+    /// Writes a line unless this function wrote it before.
     pub(super) fn line_once(&mut self, text: &str) -> io::Result<()> {
-        match self.seen.insert(text.to_owned()) {
-            true => self.line(text),
-            false => Ok(()),
+        if self.seen.insert(text.to_owned()) {
+            self.line(text)
+        } else {
+            Ok(())
         }
     }
 

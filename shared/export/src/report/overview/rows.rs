@@ -1,4 +1,4 @@
-//! Tables of threads and processes: the parts of their time in per cent, and as bars.
+//! Tables of threads and processes: the parts of their time in per cent and as bars.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::report::numbers::duration;
 use crate::report::waits::split::{Split, apportion};
 use crate::text::cut::{cut, cut_middle};
 
-/// Columns from which on a table has the length of lives.
+/// Minimum width for the column of lives, in columns of the terminal.
 const WITH_LIVES: usize = 100;
 /// Names of the parts of a [`Split`], with the widths of their columns.
 const PARTS: [(&str, usize); 5] = [
@@ -17,24 +17,24 @@ const PARTS: [(&str, usize); 5] = [
     ("idle", 7),
     ("unknown", 8),
 ];
-/// Idle rows that are shown where nothing else is.
+/// Maximum idle rows shown if all rows are idle.
 const IDLE_SHOWN: usize = 3;
 
 /// One row of a table.
 pub(super) struct Entry {
-    /// A thread's or process's ID; empty for several.
+    /// ID of a thread or process; empty for several.
     pub(super) id: String,
     /// Name of a thread, command line of a process.
     pub(super) name: String,
     pub(super) split: Split,
-    /// Nanoseconds from the start to the end, or of several added up.
+    /// Nanoseconds from the start to the end; for several, their sum.
     pub(super) life: u64,
     /// Number of a process's threads.
     pub(super) threads: Option<usize>,
 }
 
 impl Entry {
-    /// Several entries as one.
+    /// Adds up several entries.
     pub(super) fn of_several(name: String, entries: &[&Entry]) -> Entry {
         let threads = entries.iter().map(|entry| entry.threads);
         Entry {
@@ -47,13 +47,13 @@ impl Entry {
     }
 }
 
-/// Which entries have rows of their own, and which are one row together.
+/// Entries that have rows of their own, and the other entries, which share one row.
 pub(super) struct Choice<'a> {
     pub(super) shown: Vec<&'a Entry>,
     pub(super) others: Vec<&'a Entry>,
 }
 
-/// Chooses the entries with most work that are not idle, `limit` at most.
+/// Chooses the entries with most work that are not idle, at most `limit`.
 pub(super) fn choose(entries: &[Entry], limit: usize) -> Choice<'_> {
     let mut by_work: Vec<&Entry> = entries.iter().collect();
     by_work.sort_by_key(|entry| std::cmp::Reverse(entry.split.work()));
@@ -61,7 +61,8 @@ pub(super) fn choose(entries: &[Entry], limit: usize) -> Choice<'_> {
         by_work.into_iter().partition(|entry| entry.split.is_idle());
     let beyond = shown.split_off(limit.min(shown.len()));
     let mut others = [beyond, idle].concat();
-    // One row says no more of one entry than its own row, and a table has a row.
+    // A single other entry gets its own row: a row "1 other" would say less. A table has at least
+    // one row.
     let is_short = others.len() <= if shown.is_empty() { IDLE_SHOWN } else { 1 };
     if is_short && shown.len() + others.len() <= limit {
         shown.append(&mut others);
@@ -69,9 +70,9 @@ pub(super) fn choose(entries: &[Entry], limit: usize) -> Choice<'_> {
     Choice { shown, others }
 }
 
-/// A table's heading, and what its rows are.
+/// Heading of a table, and nouns for its rows.
 pub(super) struct Titles {
-    /// In capitals, above the rows.
+    /// Heading above the rows, in capitals.
     pub(super) heading: &'static str,
     /// Name of one row.
     pub(super) noun: &'static str,
@@ -79,7 +80,7 @@ pub(super) struct Titles {
     pub(super) plural: &'static str,
 }
 
-/// Writes a table: rows, one of all others, and one of all.
+/// Writes a table: the shown entries, a row for the others, and a row for all.
 pub(super) fn write(titles: &Titles, choice: &Choice<'_>, page: &mut Page<'_>) -> io::Result<()> {
     let Choice { shown, others } = choice;
     let several = |number: usize, is_rest: bool| match (is_rest, number) {
@@ -112,7 +113,7 @@ pub(super) fn write(titles: &Titles, choice: &Choice<'_>, page: &mut Page<'_>) -
 struct Table {
     has_lives: bool,
     of_processes: bool,
-    /// Characters of the ID and, of threads, the name; bars begin behind these.
+    /// Width before the bars, in characters: the ID and, in a table of threads, the name.
     before: usize,
     id: usize,
 }
@@ -130,15 +131,16 @@ impl Table {
         let id = id.unwrap_or(0).clamp(6, 10);
         let name = single.iter().map(|row| length(&row.name)).max();
         let name = name.unwrap_or(0).min(16);
-        // Names of rows of several begin in the column of IDs.
+        // Names of rows without an ID begin in the column of IDs.
         let several = several.iter().map(|row| length(&row.name)).max();
         let several = several.unwrap_or(0).min(20);
         Table {
             has_lives: page.width() >= WITH_LIVES,
             of_processes,
-            before: match of_processes {
-                true => id,
-                false => (id + 1 + name).max(several),
+            before: if of_processes {
+                id
+            } else {
+                (id + 1 + name).max(several)
             },
             id,
         }
@@ -179,9 +181,10 @@ impl Table {
         let shares = apportion(row.split.parts(), 100);
         let is_known = row.split.whole() > 0;
         for (share, (_, width)) in shares.into_iter().zip(PARTS) {
-            let share = match is_known {
-                true => format!("{share} %"),
-                false => "-".to_owned(),
+            let share = if is_known {
+                format!("{share} %")
+            } else {
+                "-".to_owned()
             };
             after.push_str(&format!("{share:>width$}"));
         }

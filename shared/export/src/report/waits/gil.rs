@@ -1,4 +1,5 @@
-//! The column that is there where threads waited for Python's global lock.
+//! Column for time in which threads waited for Python's global lock. It is present only if a thread
+//! waited.
 
 use profile::{Detail, Reason, State, WaitKind};
 
@@ -7,11 +8,11 @@ use crate::report::{Process, Row};
 
 const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 
-/// The column of time in which threads waited for the lock.
+/// Name of the column.
 pub(in crate::report) const COLUMN: &str = "GIL";
 
-/// The column's cells: of each of these threads, and of all of the process's; `None` if
-/// nobody waited.
+/// Returns the column's cells: one per shown thread, and the sum over the process's threads. It
+/// returns `None` if no thread waited.
 pub(in crate::report) fn cells(
     process: &Process<'_>,
     shown: &[Row<'_>],
@@ -21,7 +22,7 @@ pub(in crate::report) fn cells(
     (all > 0).then(|| (of_each(), seconds(all)))
 }
 
-/// Returns the nanoseconds that a thread waited for the lock.
+/// Returns the time that a thread waited for the lock, in ns.
 fn waited_ns(row: &Row<'_>) -> u64 {
     let stacks = row.thread.stacks.iter();
     let waits = stacks.filter(|(sample, _)| {

@@ -1,5 +1,5 @@
-//! Resources that threads were blocked on: locks with their holders, files, sockets, children.
-//! With wakers it says which thread ended the waits, and in which function.
+//! Resources that threads were blocked on: locks with their holders, files, sockets, children. If
+//! wakers are known, each resource has the threads that ended the waits, and their functions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,35 +14,35 @@ use crate::text::cut::cut;
 use crate::text::frames::wakers;
 use crate::text::waits::{ended_by_text, holder_text, kind_text, resource_text};
 
-/// Objects that have a line of their own.
+/// Maximum number of resources with a line of their own.
 const LISTED: usize = 12;
-/// Holders of a lock that are named.
+/// Maximum number of holders named per resource.
 const MOST_HOLDERS: usize = 3;
-/// Wakers that are listed for one resource.
+/// Maximum number of wakers listed per resource.
 const MOST_WAKERS: usize = 3;
-/// Characters of a resource's name: a path may be long.
+/// Maximum characters of a resource's text: a path can be long.
 const LONGEST: usize = 120;
 
-/// Time blocked on one object.
+/// Time blocked on one resource.
 #[derive(Default)]
 struct Sum {
     time_ns: u64,
     /// The idle part of the time.
     idle_ns: u64,
-    /// Waits that were measured one by one, and the longest of them.
+    /// Number of waits that were measured one by one. `longest_ns` is the longest of them.
     waits: u64,
     longest_ns: u64,
     /// Time by holder.
     holders: BTreeMap<String, u64>,
-    /// Time of the waits that each waker ended, by its name and place.
+    /// Time of the waits that each waker ended, by the waker's name and stack.
     wakers: BTreeMap<String, u64>,
 }
 
-/// Time blocked by object.
+/// Blocked time by resource.
 #[derive(Default)]
 pub(crate) struct Objects {
     sums: BTreeMap<String, Sum>,
-    /// All blocked time, on known objects or not.
+    /// All blocked time, on known resources or not.
     blocked_ns: u64,
 }
 
@@ -52,7 +52,7 @@ impl Objects {
         self.blocked_ns += nanoseconds;
     }
 
-    /// Adds a sample of blocked time, if its resource is known.
+    /// Adds a sample of blocked time if its resource is known.
     pub(crate) fn add(&mut self, profile: &Profile, sample: &Sample, weight: &Weight) {
         let Some(wait) = profile.wait(sample) else {
             return;
@@ -67,7 +67,7 @@ impl Objects {
         if wait.idleness.is_idle() {
             sum.idle_ns += weight.value;
         }
-        // A sampled interval stands for others, nobody knows how many.
+        // A sampled interval stands for an unknown number of intervals.
         if !sample.is_sampled {
             sum.waits += weight.events;
             sum.longest_ns = sum.longest_ns.max(weight.longest);
@@ -76,14 +76,14 @@ impl Objects {
             let holder = holder_text(profile, holder);
             *sum.holders.entry(holder).or_default() += weight.value;
         }
-        let by = |by: &str| format!("{} by {by}", how_ended(wait.kind.reason));
-        let told = match wakers(profile, sample).first() {
+        let by = |by: &str| format!("{} by {by}", ending_verb(wait.kind.reason));
+        let waker = match wakers(profile, sample).first() {
             Some(waker) if waker.thread.is_none() => Some(waker_text(profile, waker)),
             Some(waker) => Some(by(&waker_text(profile, waker))),
             None => (wait.ended_by).map(|ended_by| by(&ended_by_text(profile, ended_by))),
         };
-        if let Some(told) = told {
-            *sum.wakers.entry(told).or_default() += weight.value;
+        if let Some(waker) = waker {
+            *sum.wakers.entry(waker).or_default() += weight.value;
         }
     }
 
@@ -92,7 +92,7 @@ impl Objects {
         self.sums.is_empty()
     }
 
-    /// Writes the resources with most time that was not idle, then the others.
+    /// Writes the resources with most time that was not idle, then the other resources as one row.
     pub(crate) fn write(self, writer: &mut dyn Write) -> io::Result<()> {
         let blocked = self.blocked_ns;
         let mut sums: Vec<(String, Sum)> = self.sums.into_iter().collect();
@@ -103,7 +103,7 @@ impl Objects {
             "Blocked time by resource, idle last (seconds, % of blocked time, waits from -m on, the longest in seconds)"
         )?;
         for (what, sum) in &sums {
-            write_row(sum, blocked, &told(what, sum), writer)?;
+            write_row(sum, blocked, &describe(what, sum), writer)?;
             for (waker, time) in longest(&sum.wakers).take(MOST_WAKERS) {
                 let share = percent(*time, sum.time_ns);
                 writeln!(writer, "{:>38}  {share} % {waker}", "")?;
@@ -125,7 +125,7 @@ impl Objects {
     }
 }
 
-/// Writes the resources that these threads were blocked on; nothing if none is known.
+/// Writes the resources that these threads were blocked on, or nothing if none is known.
 pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,
@@ -156,14 +156,14 @@ fn write_row(sum: &Sum, blocked: u64, what: &str, writer: &mut dyn Write) -> io:
     )
 }
 
-/// By time, the longest first.
+/// Iterates over times, longest first.
 fn longest(times: &BTreeMap<String, u64>) -> impl ExactSizeIterator<Item = (&String, &u64)> {
     let mut times: Vec<_> = times.iter().collect();
     times.sort_by_key(|(_, time)| Reverse(**time));
     times.into_iter()
 }
 
-fn how_ended(reason: Reason) -> &'static str {
+fn ending_verb(reason: Reason) -> &'static str {
     match reason {
         Reason::Lock | Reason::KernelLock => "released",
         _ => "ended",
@@ -171,25 +171,25 @@ fn how_ended(reason: Reason) -> &'static str {
 }
 
 /// Describes a resource with its idle share and its holders.
-fn told(what: &str, sum: &Sum) -> String {
-    let mut told = cut(what, LONGEST).into_owned();
+fn describe(what: &str, sum: &Sum) -> String {
+    let mut text = cut(what, LONGEST).into_owned();
     if sum.idle_ns == sum.time_ns && sum.idle_ns > 0 {
-        told.push_str(" (idle)");
+        text.push_str(" (idle)");
     } else if sum.idle_ns > 0 {
         let share = percent(sum.idle_ns, sum.time_ns);
-        told.push_str(&format!(" (idle: {share} %)"));
+        text.push_str(&format!(" (idle: {share} %)"));
     }
     let holders = longest(&sum.holders);
-    let are_more = holders.len() > MOST_HOLDERS;
+    let has_more = holders.len() > MOST_HOLDERS;
     for (at, (holder, time)) in holders.take(MOST_HOLDERS).enumerate() {
         let before = if at == 0 { "; held by " } else { ", " };
         let share = percent(*time, sum.time_ns);
-        told.push_str(&format!("{before}{holder} ({share} %)"));
+        text.push_str(&format!("{before}{holder} ({share} %)"));
     }
-    if are_more {
-        told.push_str(", …");
+    if has_more {
+        text.push_str(", …");
     }
-    told
+    text
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
             ..Sum::default()
         };
         assert_eq!(
-            told("lock: mutex, ledger", &sum),
+            describe("lock: mutex, ledger", &sum),
             "lock: mutex, ledger; held by b (25.0 %), c (15.0 %), a (5.0 %), …"
         );
     }

@@ -1,4 +1,4 @@
-//! Why threads were blocked, and for how long.
+//! Blocked time of threads, by reason.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,10 @@ use crate::report::numbers::{count, percent, seconds};
 use crate::text::brief::brief;
 use crate::text::waits::{kind_text, wait_text};
 
-/// So many reasons have a line of their own.
+/// Maximum number of reasons with a line of their own.
 const LISTED: usize = 12;
 
-/// Blocked time of one reason.
+/// Blocked time of one reason or idleness, with its threads.
 #[derive(Default)]
 struct Sum {
     time_ns: u64,
@@ -41,8 +41,8 @@ impl Sum {
     }
 }
 
-/// Writes the reasons for which these threads were blocked, with their times, which add up
-/// to all blocked time; nothing if no reason is known.
+/// Writes the times of each reason for which these threads were blocked, which add up to all
+/// blocked time. It writes nothing if no reason is known.
 pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,
@@ -77,13 +77,13 @@ pub(in crate::report) fn write<'a>(
     let mut sums: Vec<(String, Sum)> = sums.into_iter().collect();
     sums.sort_by_key(|(_, sum)| Reverse(sum.time_ns));
     let others = sums.split_off(LISTED.min(sums.len()));
-    let others_are = count(others.len() as u64, "other reason");
+    let others_name = count(others.len() as u64, "other reason");
     let others = others.into_iter().reduce(|(name, mut all), (_, sum)| {
         all.time_ns += sum.time_ns;
         all.threads.extend(sum.threads);
         (name, all)
     });
-    sums.extend(others.map(|(_, sum)| (others_are, sum)));
+    sums.extend(others.map(|(_, sum)| (others_name, sum)));
     sums.push(("without a stack".to_owned(), without));
     writeln!(
         writer,
@@ -103,7 +103,7 @@ pub(in crate::report) fn write<'a>(
     Ok(())
 }
 
-/// Describes an idleness.
+/// Returns the label of an idleness.
 fn meaning(idleness: Idleness) -> &'static str {
     match idleness {
         Idleness::Waiting => "waiting: with work to do",
@@ -113,8 +113,8 @@ fn meaning(idleness: Idleness) -> &'static str {
     }
 }
 
-/// Returns the wait and the place of a thread on one line: `[lock: mutex] futex_wait ← …`.
-pub(in crate::report) fn waited(profile: &Profile, stack: &StackTime) -> String {
+/// Returns the wait and the stack of a thread on one line: `[lock: mutex] futex_wait ← …`.
+pub(in crate::report) fn describe_stack(profile: &Profile, stack: &StackTime) -> String {
     let stack_text = brief(profile, stack.sample.stack);
     match stack.wait {
         Some(wait) => format!("[{}] {stack_text}", wait_text(profile, &wait)),

@@ -7,18 +7,18 @@ use profile::{Idleness, Reason, State, Wait, WaitKind};
 
 use crate::report::Row;
 
-/// Nanoseconds of one thread, or of several added up.
+/// Nanoseconds of one thread, or sums over several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::report) struct Split {
-    /// On a CPU.
+    /// Time on a CPU.
     pub(in crate::report) running: u64,
-    /// Ready to run, without a CPU.
+    /// Time ready to run, without a CPU.
     pub(in crate::report) runnable: u64,
-    /// Blocked with work to do.
+    /// Time blocked with work to do.
     pub(in crate::report) waiting: u64,
-    /// Blocked without work to do.
+    /// Time blocked without work to do.
     pub(in crate::report) idle: u64,
-    /// Blocked, and nothing tells whether there was work.
+    /// Time blocked, without it being known whether there was work.
     pub(in crate::report) unknown: u64,
 }
 
@@ -29,12 +29,12 @@ pub(in crate::report) enum Counted {
     Waiting,
     /// The thread had no work.
     Idle,
-    /// Nothing tells whether the thread had work.
+    /// It is not known whether the thread had work.
     Unknown,
 }
 
 impl Split {
-    /// Splits a thread's time. `of_several`: the report is of several processes.
+    /// Splits a thread's time. `of_several` is set if the report is of several processes.
     pub(in crate::report) fn new(row: &Row<'_>, of_several: bool) -> Split {
         let clock = &row.thread.thread.clock;
         let mut split = Split {
@@ -67,21 +67,21 @@ impl Split {
         split
     }
 
-    /// Time in which the threads had work.
+    /// Returns the time in which the threads had work, in ns.
     pub(in crate::report) fn work(&self) -> u64 {
         (self.running)
             .saturating_add(self.runnable)
             .saturating_add(self.waiting)
     }
 
-    /// All of it.
+    /// Returns the sum of the five parts, in ns.
     pub(in crate::report) fn whole(&self) -> u64 {
         (self.work())
             .saturating_add(self.idle)
             .saturating_add(self.unknown)
     }
 
-    /// The five parts, in the order of the fields.
+    /// Returns the five parts, in the order of the fields.
     pub(in crate::report) fn parts(&self) -> [u64; 5] {
         [
             self.running,
@@ -92,7 +92,8 @@ impl Split {
         ]
     }
 
-    /// Returns whether the threads had next to no work, and were idle rather than unknown.
+    /// Returns whether the threads had work for less than 0.5 % of the time, and less than half of
+    /// the time is unknown.
     pub(in crate::report) fn is_idle(&self) -> bool {
         let whole = u128::from(self.whole());
         u128::from(self.work()) * 200 < whole && u128::from(self.unknown) * 2 < whole
@@ -119,8 +120,8 @@ impl Sum for Split {
     }
 }
 
-/// Returns how the time of a wait counts. A wait for a thread or process that the report is of,
-/// too, counts as idle: what held that one up is in its own row.
+/// Returns the part that the time of a wait counts to. A wait for a thread or process that the
+/// report covers counts as idle: the cause that held that one up is in its own row.
 pub(in crate::report) fn counted(wait: &Wait, of_several: bool) -> Counted {
     match wait.idleness {
         Idleness::Waiting if is_measured_itself(wait.kind, of_several) => Counted::Idle,

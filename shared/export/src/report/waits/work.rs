@@ -13,21 +13,21 @@ use crate::report::cpus::CpuUse;
 use crate::report::numbers::{count, duration, is_nearly_all, part_of, whole_percent};
 use crate::text::waits::{holder_text, short_resource_text};
 
-/// Causes below this share of the time with work, in thousandths, have no line.
+/// Least share of the time with work for which a cause has a line, in thousandths.
 const LEAST: u64 = 10;
-/// One resource is named if it took this part of its reason's time.
+/// Divisor of a reason's time: a resource is named if it has at least this part of it.
 const LEAST_PART: u64 = 5;
-/// Causes that have a line of their own.
+/// Maximum number of causes with a line of their own.
 const LISTED: usize = 5;
 
-/// Time that threads had work, and the causes that held them up.
+/// Time in which threads had work, and the causes that held them up.
 #[derive(Debug, Default)]
 pub(in crate::report) struct Work {
     split: Split,
-    /// Number of threads, and of idle ones among them.
+    /// Number of threads. `idle_threads` are the idle ones among them.
     threads: u64,
     idle_threads: u64,
-    /// The parts of the runnable time in which a limit was used up.
+    /// Runnable time in which a limit was used up, in ns, by limit.
     limits: BTreeMap<Detail, u64>,
     held_up: BTreeMap<Reason, BTreeMap<String, Cause>>,
     /// Set if the reason of any wait is known.
@@ -36,11 +36,11 @@ pub(in crate::report) struct Work {
     of_several: bool,
 }
 
-/// One resource that held threads up, or one detail of a reason whose resource is not known.
+/// A resource that held threads up, or a detail of a reason if the resource is not known.
 #[derive(Debug, Default)]
 struct Cause {
     time: u64,
-    /// Waits that were measured one by one, and the longest of them in nanoseconds.
+    /// Number of waits that were measured one by one. `longest` is the longest of them, in ns.
     waits: u64,
     longest: u64,
     /// Details of the waits for the resource.
@@ -49,7 +49,7 @@ struct Cause {
     holders: BTreeMap<String, u64>,
 }
 
-/// One cause with its line.
+/// A line of the answer with its cause.
 struct Line {
     cause: String,
     time: u64,
@@ -57,7 +57,7 @@ struct Line {
 }
 
 impl Work {
-    /// Adds up what threads did. `of_several`: they are of several processes.
+    /// Adds up the time of threads. `of_several` is set if they are of several processes.
     pub(in crate::report) fn new<'a>(
         rows: impl Iterator<Item = &'a Row<'a>>,
         of_several: bool,
@@ -75,7 +75,7 @@ impl Work {
                 if let Some(wait) = row.profile.wait(sample) {
                     work.is_known = true;
                     let weight = Weight {
-                        // A sampled interval stands for an unknown number of others.
+                        // A sampled interval stands for an unknown number of intervals.
                         events: if sample.is_sampled { 0 } else { weight.events },
                         longest: if sample.is_sampled { 0 } else { weight.longest },
                         ..*weight
@@ -87,7 +87,7 @@ impl Work {
         work
     }
 
-    /// Adds a wait.
+    /// Adds a wait of the given state.
     fn add(&mut self, profile: &Profile, state: Option<State>, wait: &Wait, weight: &Weight) {
         let counted = counted(wait, self.of_several);
         match state {
@@ -103,8 +103,8 @@ impl Work {
         }
     }
 
-    /// Returns the answer by lines: the time with work, the causes that held threads up, and what
-    /// is not known.
+    /// Returns the lines of the answer: the time with work, the causes that held threads up, and
+    /// the unknown time.
     pub(in crate::report) fn answer(&self, cpus: Option<&CpuUse>) -> Vec<String> {
         let work = self.split.work();
         let seconds = |time| part_of(time, work);
@@ -150,7 +150,7 @@ impl Work {
         lines
     }
 
-    /// Returns the sentence on idle threads and on time that is not known.
+    /// Returns the sentence on idle threads and unknown time.
     fn sentence(&self) -> Option<String> {
         let Split { idle, unknown, .. } = self.split;
         let seconds = |time| part_of(time, time);
@@ -170,12 +170,12 @@ impl Work {
         (!parts.is_empty()).then(|| parts.join("; ") + ".")
     }
 
-    /// Returns whether a time is enough of the time with work to have a line.
+    /// Returns whether a time is a large enough share of the time with work to have a line.
     fn counts(&self, time: u64) -> bool {
         u128::from(time) * 1000 >= u128::from(self.split.work()) * u128::from(LEAST)
     }
 
-    /// Returns the longest causes, and the others as one.
+    /// Returns the longest causes, and the other causes as one line.
     fn causes(&self, cpus: Option<&CpuUse>) -> Vec<Line> {
         let mut causes = self.all_causes(cpus);
         causes.retain(|cause| self.counts(cause.time));
@@ -222,7 +222,8 @@ impl Work {
     }
 }
 
-/// Writes what held these threads up. `of_several`: they are of several processes.
+/// Writes the causes that held these threads up. `of_several` is set if they are of several
+/// processes.
 pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     of_several: bool,
@@ -232,7 +233,7 @@ pub(in crate::report) fn write<'a>(
     (work.answer(None).iter()).try_for_each(|line| writeln!(writer, "{line}"))
 }
 
-/// Returns a limit as the answer names it, and which setting it is.
+/// Returns the answer's name of a limit, and its setting.
 fn describe_limit(detail: Detail) -> (&'static str, &'static str) {
     match detail {
         Detail::CpuQuota => ("CPU quota", "the limit of its cgroup (cpu.max)"),
@@ -242,7 +243,7 @@ fn describe_limit(detail: Detail) -> (&'static str, &'static str) {
     }
 }
 
-/// Adds a wait by its resource, or by its detail where that is not known.
+/// Adds a wait by its resource, or by its detail if the resource is not known.
 fn add(causes: &mut BTreeMap<String, Cause>, profile: &Profile, wait: &Wait, weight: &Weight) {
     let detail = profile.detail_name(wait.kind.detail);
     let resource = wait.resource.map(|id| &profile.resources[id]);
@@ -287,7 +288,8 @@ fn describe(causes: &BTreeMap<String, Cause>) -> String {
     format!("{name}, {}, longest {longest}", count(waits, "wait"))
 }
 
-/// Names a cause: `mutex, ledger, held by writer`, the holder where it is one.
+/// Names a cause: `mutex, ledger, held by writer`. It names the holder if a single one held the
+/// resource nearly all of the time.
 fn name_cause(what: &str, cause: &Cause) -> String {
     let details: Vec<&str> = cause.details.iter().map(String::as_str).collect();
     let details = (!details.is_empty()).then(|| details.join(" and "));
@@ -314,11 +316,11 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Seconds that threads waited: for which reason, its detail, the resource and who held it.
+    /// Waits as reason, detail, resource, holder and seconds.
     type Waits<'a> = &'a [(Reason, Detail, &'a str, &'a str, u64)];
 
-    /// Returns the answer for threads that ran and were runnable for so many seconds, of which
-    /// they had used up a quota for some.
+    /// Returns the answer for threads with these seconds of running, runnable and unknown time. For
+    /// `quota` seconds of the runnable time a quota was used up.
     fn answer(running: u64, runnable: u64, quota: u64, unknown: u64, waits: Waits<'_>) -> String {
         let mut profile = Profile::new(Unit::Nanoseconds);
         let mut work = Work {
