@@ -164,6 +164,7 @@ lint: packages
 	@scripts/proto.sh --check
 	@echo '==> documents' >&2
 	@scripts/check-docs.sh
+	@scripts/check-docs.sh --comments
 
 # It compiles cargo-deny first where that is missing, which takes minutes.
 deny:

@@ -30,9 +30,10 @@ fn bars(variable: impl Fn(&str) -> Option<String>) -> Bars {
         return Bars::None;
     }
     let has_no_colours = variable("TERM").is_none_or(|terminal| terminal == "dumb");
-    match has_no_colours || variable("NO_COLOR").is_some() {
-        true => Bars::Plain,
-        false => Bars::Coloured,
+    if has_no_colours || variable("NO_COLOR").is_some() {
+        Bars::Plain
+    } else {
+        Bars::Coloured
     }
 }
 
