@@ -86,18 +86,20 @@ impl Spans {
                 serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
             })
             .collect();
-        let last = finished.stderr.lines().last().unwrap_or_default();
-        let lost = |what: &str| -> u64 {
-            let words: Vec<&str> = last.split([' ', ',']).collect();
-            let number = words.iter().rposition(|word| *word == what);
-            number
-                .and_then(|index| words.get(index.checked_sub(1)?)?.parse().ok())
-                .unwrap_or_else(|| panic!("no {what} in {last:?}"))
+        // `cpudist: 9,123 spans; lost: 1 switch`
+        let mut lines = finished.stderr.lines();
+        let summary =
+            lines.find_map(|line| line.split_once(" spans; ").or(line.split_once(" span; ")));
+        let (_, lost) = summary.unwrap_or_else(|| panic!("no summary: {}", finished.stderr));
+        let lost_of = |what: &str| -> u64 {
+            let mut parts = lost.trim_start_matches("lost: ").split(", ");
+            let part = parts.find_map(|part| part.split_once(&format!(" {what}")));
+            part.map_or(0, |(number, _)| number.replace(',', "").parse().unwrap())
         };
-        assert_eq!((lost("spans"), lost("threads")), (0, 0), "{last}");
+        assert_eq!((lost_of("span"), lost_of("thread")), (0, 0), "{lost}");
         Spans {
             intervals,
-            lost_switches: lost("switches"),
+            lost_switches: lost_of("switch"),
         }
     }
 
