@@ -15,14 +15,14 @@
 #define PID_NAMESPACE_DEPTH 32
 
 /*
- * Inode number of the caller's PID namespace; 0 for the initial one, whose IDs are the
- * kernel's own.
+ * Inode number of the caller's PID namespace; 0 for the initial namespace, whose IDs
+ * are those of the kernel. The caller is the process that loads the program.
  */
 const volatile u32 pid_namespace = 0;
 
 /*
- * Returns whether the verifier knows the type of every task pointer: since 5.11, also
- * of the current task's.
+ * Returns whether the verifier knows the type of every task pointer. Before 5.11 it
+ * does not know the type of the pointer to the current task.
  */
 static __always_inline bool tasks_have_types(void)
 {
@@ -30,16 +30,16 @@ static __always_inline bool tasks_have_types(void)
 					  BPF_FUNC_get_current_task_btf);
 }
 
-/* Since 6.2. The call costs nothing at run time. */
+/* Exists since 6.2. The verifier replaces the call with a register move. */
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
 /* ID of struct task_struct in the kernel's BTF, set by user space; 0 if unknown. */
 const volatile u32 task_type = 0;
 
 /*
- * Returns @task as a pointer that the verifier does not trust. For each load through a
- * trusted pointer, on every path to it, the verifier searches all types of the kernel
- * four times.
+ * Returns @task as a pointer that the verifier does not trust. This makes programs load
+ * faster: for each load through a trusted pointer, on every path to it, the verifier
+ * searches all types of the kernel four times.
  */
 static __always_inline struct task_struct *untrusted(struct task_struct *task)
 {
@@ -49,9 +49,9 @@ static __always_inline struct task_struct *untrusted(struct task_struct *task)
 }
 
 /*
- * Reads task->a->b->..., given as task, a, b, ...: one load per field where types are
- * known, else one call per field. A null pointer on the way gives 0. Meant for fields
- * that are read often.
+ * Reads task->a->b->... for the arguments task, a, b, ... With known types it takes one
+ * load per field, else one call per field. If a pointer on the path is null, the result
+ * is 0. Use it for fields that are read often.
  */
 #define read_task(task, ...)                                                   \
 	(tasks_have_types() ? ___arrow(task, __VA_ARGS__) :                    \
@@ -85,8 +85,8 @@ static __always_inline u64 thread_pointer(struct task_struct *task)
 }
 
 /*
- * Returns a thread's ID in the PID namespace at @level, which is less than
- * PID_NAMESPACE_DEPTH.
+ * Returns a thread's ID in the PID namespace at @level, or 0 if it cannot be read.
+ * @level is less than PID_NAMESPACE_DEPTH.
  */
 static __always_inline u32 number_at(struct pid *pid, u32 level)
 {
@@ -126,7 +126,7 @@ static __always_inline u32 namespace_tid(struct task_struct *task)
 	return pid_number(BPF_CORE_READ(task, thread_pid));
 }
 
-/* Returns whether @task itself sees the IDs of the caller's PID namespace. */
+/* Returns whether @task's own PID namespace is that of the caller. */
 static __always_inline bool has_callers_ids(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -157,9 +157,10 @@ static __always_inline u64 process_started(struct task_struct *task)
 }
 
 /*
- * Returns a number that tells one program in one process from a later one with the same
- * PID, be it after the PID's reuse or after exec. Addresses have a meaning only
- * together with it. It grows with each program: ns since boot plus the number of execs.
+ * Returns a number that identifies one program in one process. A later program with the
+ * same PID, after the PID's reuse or after exec, gets a greater number. An address is
+ * meaningful only together with this number. The number is the process's start time, in
+ * ns of CLOCK_MONOTONIC, plus its number of execs.
  */
 static __always_inline u64 process_instance(struct task_struct *task)
 {
@@ -189,8 +190,8 @@ fork_of_same_code(struct task_struct *task)
 }
 
 /*
- * Returns the number of times that the task left a CPU. The task's stack stays the same
- * while this number does.
+ * Returns the number of times that the task left a CPU. If two calls return the same
+ * number for a task that is off the CPU, its stack did not change in between.
  */
 static __always_inline u64 switch_count(struct task_struct *task)
 {
@@ -198,8 +199,8 @@ static __always_inline u64 switch_count(struct task_struct *task)
 }
 
 /*
- * Returns the total time that a task has run, in ns, by the scheduler's account. For a
- * running task the time since the last tick may be missing.
+ * Returns the total time that a task has run, in ns, as the scheduler accounts it. For
+ * a running task, the result may lack the time since the last tick.
  */
 static __always_inline u64 time_run(struct task_struct *task)
 {
@@ -207,9 +208,9 @@ static __always_inline u64 time_run(struct task_struct *task)
 }
 
 /*
- * Returns the time that the current task has run since its switch-in, in ns, by the
- * scheduler's account. Only the fair scheduler notes the switch-in: for a real-time
- * task the time counts from when the fair scheduler last had the task.
+ * Returns the time that the current task has run since its switch-in, in ns, as the
+ * scheduler accounts it. Only the fair scheduler records the switch-in. For a real-time
+ * task, the time starts when the fair scheduler last switched the task in.
  */
 static __always_inline u64 time_since_switch_in(struct task_struct *task)
 {
@@ -217,7 +218,10 @@ static __always_inline u64 time_since_switch_in(struct task_struct *task)
 	       BPF_CORE_READ(task, se.prev_sum_exec_runtime);
 }
 
-/* Returns the registers with which @task, a pointer from the kernel, left user space. */
+/*
+ * Returns the registers that the kernel saved when @task left user space. @task must be
+ * a pointer from the kernel.
+ */
 static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 {
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
@@ -226,9 +230,9 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 }
 
 /*
- * Returns whether @task has no user stack: a kernel thread, or a kernel worker within a
- * process (io_uring, vhost), for which copy_thread() clears both registers
- * (arch/x86/kernel/process.c).
+ * Returns whether @task has no user stack. It is then a kernel thread, or a kernel
+ * worker within a process (io_uring, vhost). For a worker, copy_thread() clears both
+ * registers (arch/x86/kernel/process.c).
  */
 static __always_inline bool has_no_user_stack(struct task_struct *task)
 {
@@ -241,8 +245,8 @@ static __always_inline bool has_no_user_stack(struct task_struct *task)
 }
 
 /*
- * Reads one user register: with a load where the helper exists, since its result has a
- * type, else with a call.
+ * Reads one user register. If bpf_task_pt_regs() exists, its result has a type, so a
+ * load reads the register. Otherwise a call reads it.
  */
 #define read_user_register(regs, name)                                         \
 	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ? \

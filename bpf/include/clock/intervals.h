@@ -40,7 +40,7 @@ static __always_inline bool length_is_wanted(u64 length)
 
 /* Weight of an off-CPU interval. */
 struct weighed {
-	/* Waker that ended it, if asked for. */
+	/* Waker that ended the interval, if the command line asks for wakers. */
 	u64 waker;
 	/* See struct stack_key. */
 	u64 period;
@@ -48,16 +48,18 @@ struct weighed {
 };
 
 /*
- * Weighs an off-CPU interval of @thread that was @blocked ns and then @runnable ns
- * long. Returns whether it counts. @is_open: no switch-in ended the interval, but the
- * window's end or the end of the time for which the thread is measured.
+ * Computes the weight of an off-CPU interval of @thread, which was blocked for @blocked
+ * ns and then runnable for @runnable ns. Returns whether the interval counts, and then
+ * sets @weighed. @is_open: the interval was cut short, because the window ended or the
+ * thread is no longer measured. No switch-in ended it.
  */
 typedef bool weigh_interval(struct thread *thread, u64 blocked, u64 runnable,
 			    bool is_open, struct weighed *weighed);
 
 /*
- * Counts an interval of @task, which is about to be back on a CPU. @period: see struct
- * stack_key. The function is out of line to keep its key off the stack of sched_switch.
+ * Counts an interval of @task, which is about to run on a CPU again. @period: see
+ * struct stack_key. The function is out of line so that its key takes no space on the
+ * stack of the sched_switch program.
  */
 static __noinline int count_interval(struct task_struct *task,
 				     struct thread *thread, u64 waker,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * User stacks captured when threads return. A blocked thread does not change its user
- * stack, so the stack is the same at the return as at the departure. An interval that
- * does not count then needs no stack. At sched_switch the returning thread is not
- * current yet, and its memory cannot be read. At the end of __schedule() it is current
- * (sched_exit_tp, since 6.15). No other switch happens on the CPU in between.
+ * Captures user stacks when threads return to a CPU. A thread off the CPU does not
+ * change its user stack, so the stack at the return is the stack at the departure.
+ * Programs thus capture no stack for an interval that does not count.
+ *
+ * At sched_switch the returning thread is not current yet, so programs cannot read its
+ * memory. It is current at sched_exit_tp, at the end of __schedule() (since 6.15). The
+ * CPU does no other switch between these two tracepoints.
  */
 #ifndef SYSTEMSCOPE_RETURNS_H
 #define SYSTEMSCOPE_RETURNS_H
@@ -14,16 +16,17 @@
 #include "clock/thread_clock.h"
 
 /*
- * Set by user space where the kernel has sched_exit_tp. by_membership overrides it: a
- * thread that leaves a cgroup in its sleep would get no stack.
+ * True if the kernel has sched_exit_tp; set by user space. It has no effect if
+ * by_membership is set: a thread that leaves a cgroup while it sleeps would get no
+ * stack.
  */
 const volatile bool stacks_at_return = false;
 
 /* An interval that ended on this CPU and still needs its user stack. */
 struct returning {
-	/* 0 if there is none. */
+	/* Address of the task; 0 if no interval waits. */
 	u64 task;
-	/* switch_count() of the task at that time. */
+	/* switch_count() of the task when the interval ended. */
 	u64 switches;
 	u64 instance;
 	struct stack_key key;
@@ -38,10 +41,11 @@ struct {
 } returning_here SEC(".maps");
 
 /*
- * Returns the user stack with which the current thread leaves its CPU, or
- * STACK_AT_RETURN. User space learns of a process by its first stack, and must do so
- * while the process exists. A process without tables may end as soon as it is back, so
- * its stack is captured at once.
+ * Returns the ID of the current thread's user stack as the thread leaves its CPU, or
+ * STACK_AT_RETURN if the stack is captured later. User space learns of a process from
+ * its first stack, and can make its unwind tables only while the process exists. A
+ * process without tables may exit right after it returns, so its stack is captured at
+ * once.
  */
 static __always_inline u64 user_stack_left(void *ctx, struct task_struct *task,
 					   struct thread *thread)
@@ -54,8 +58,8 @@ static __always_inline u64 user_stack_left(void *ctx, struct task_struct *task,
 }
 
 /*
- * Returns whether to capture the stack at the return. Stacks that user space was to
- * read count as well.
+ * Returns whether to capture the stack @user at the thread's return. This includes
+ * stacks with STACK_OF_PREEXISTING, which user space would read otherwise.
  */
 static __always_inline bool is_taken_at_return(u64 user)
 {
@@ -63,14 +67,17 @@ static __always_inline bool is_taken_at_return(u64 user)
 	       (user == STACK_AT_RETURN || user & STACK_OF_PREEXISTING);
 }
 
-/* Counts the interval that waits for a user stack, with @user as its stack. */
+/* Counts the interval in @returning with the user stack @user. */
 static __noinline int count_returned(struct returning *returning, u64 user)
 {
 	volatile u32 *here = counting_here();
 
 	if (!here)
 		return 0;
-	/* User space finds the interval here or in the map. */
+	/*
+	 * User space waits while this CPU counts, so it finds the interval either in
+	 * @returning or in the map of counts.
+	 */
 	*here += 1;
 	returning->task = 0;
 	returning->key.user = user;
@@ -79,7 +86,7 @@ static __noinline int count_returned(struct returning *returning, u64 user)
 	return 0;
 }
 
-/* Stores an interval of @task, to be counted when @task is back. */
+/* Stores an interval of @task, which is counted when @task returns to the CPU. */
 static __always_inline void count_at_return(struct task_struct *task,
 					    struct thread *thread,
 					    const struct stack_key *key,
@@ -91,7 +98,7 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning = bpf_map_lookup_elem(&returning_here, &zero);
 	if (!returning)
 		return;
-	/* The kernel did not show the return of the earlier thread. */
+	/* The kernel ran no program at the return of the thread stored before. */
 	if (returning->task)
 		count_returned(returning, STACK_MISSED);
 	returning->instance = thread->instance;
@@ -99,15 +106,19 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning->weight = *weight;
 	returning->switches = switch_count(task);
 	returning->task = (u64)task;
-	/* The task came back unseen, and is about to leave from another place. */
+	/*
+	 * No program ran when the task returned. It is current and about to leave the
+	 * CPU again, with another user stack.
+	 */
 	if (returning->task == bpf_get_current_task())
 		count_returned(returning, STACK_MISSED);
 }
 
 /*
- * Counts the interval that waits on this CPU for @task, which is current. If another
- * thread is stored, or @task has left again since, the kernel did not show the return,
- * and the current stack is not the interval's.
+ * Counts the interval that waits for its user stack on this CPU. @task is current. If
+ * the interval is of another thread, or @task has left the CPU again since, no program
+ * ran at the return. The current stack is then not the interval's, so the interval gets
+ * STACK_MISSED.
  */
 static __always_inline int count_returning(void *ctx, struct task_struct *task)
 {

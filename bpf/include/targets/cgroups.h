@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Targets that are cgroups of version 2, and bcc's filters: maps pinned by other
- * programs, which fill them with the IDs of cgroups or mount namespaces. A thread is
- * measured from when it joins until it leaves.
+ * Selects threads by their cgroup (version 2), and by the filters that bcc's tools
+ * offer. Those filters are pinned maps, which other programs fill with the IDs of
+ * cgroups or mount namespaces. A thread is measured from when it joins a target until
+ * it leaves.
  */
 #ifndef SYSTEMSCOPE_CGROUPS_H
 #define SYSTEMSCOPE_CGROUPS_H
@@ -12,7 +13,10 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Levels per climb, and maximum climbs. Cgroups below them are counted as lost. */
+/*
+ * Levels that climb_cgroups() climbs at once, and maximum number of its calls. A cgroup
+ * with more ancestors counts in lost.deep_cgroups.
+ */
 #define CGROUP_LEVELS 64
 #define CGROUP_CLIMBS 16
 
@@ -23,9 +27,10 @@ const volatile bool filter_cgroupmap = false;
 const volatile bool filter_mntnsmap = false;
 
 /*
- * Targets by ID; and for each cgroup looked up, whether it is a target or below one. A
- * result stays valid: IDs are not used again, and no cgroup gets another parent. If the
- * map is full, the result is computed each time.
+ * target_cgroups has the ID of each target. cgroup_membership caches, for each cgroup
+ * looked up, whether it is a target or below one. A result stays valid: the kernel
+ * neither reuses IDs nor moves a cgroup to another parent. A result that does not fit
+ * into the cache is computed each time.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -34,7 +39,7 @@ struct {
 	__type(value, u8);
 } target_cgroups SEC(".maps"), cgroup_membership SEC(".maps");
 
-/* User space replaces these by the pinned maps. */
+/* Placeholders, which user space replaces with the pinned maps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -52,15 +57,16 @@ static __always_inline u64 cgroup_id(struct cgroup *cgroup)
 	return BPF_CORE_READ(cgroup, kn, id);
 }
 
-/* Results of climb_cgroups() at the end of its climb. */
+/* Results of climb_cgroups() if the climb has ended. */
 enum climb_end {
 	CLIMB_ROOT,
 	CLIMB_TARGET,
 };
 
 /*
- * Climbs from the cgroup at @address. Returns an enum climb_end, or the cgroup at which
- * to go on. The function is global, so the verifier checks it once.
+ * Searches the cgroup at @address and its ancestors for a target, at most CGROUP_LEVELS
+ * in all. Returns an enum climb_end, or the address of the cgroup from which the caller
+ * continues. The function is global, so the verifier checks it once.
  */
 __noinline u64 climb_cgroups(u64 address)
 {
@@ -79,8 +85,8 @@ __noinline u64 climb_cgroups(u64 address)
 }
 
 /*
- * Returns whether @task is in a target cgroup. The function is out of line because its
- * callers need its space on the stack.
+ * Returns whether @task is in a target cgroup or below one. The function is out of line
+ * so that its variables take no space on the stack of its callers.
  */
 static __noinline bool is_in_target_cgroup(struct task_struct *task)
 {
@@ -103,7 +109,10 @@ static __noinline bool is_in_target_cgroup(struct task_struct *task)
 	return is_member;
 }
 
-/* Returns whether the pinned maps have @task's own cgroup, and its mount namespace. */
+/*
+ * Returns whether every pinned map in use allows @task. The map of cgroups must have
+ * the task's own cgroup, not only an ancestor.
+ */
 static __always_inline bool is_in_pinned_maps(struct task_struct *task)
 {
 	u64 id;

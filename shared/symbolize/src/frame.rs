@@ -1,36 +1,38 @@
-//! Frames: locations with their names.
+//! Symbolized stack frames, and the modules and source lines they refer to.
 
 use std::sync::Arc;
 
 use profile::{FrameKind, ModuleKind};
 
-/// A location with its name.
+/// Stack frame with the name of its function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Name of the function, or `[file]` or `[unknown]` if no symbol covers the address.
     pub name: Arc<str>,
     /// `true` if a symbol covers the address.
     pub has_symbol: bool,
-    /// Mangled name, which the linker uses, if it is another one.
+    /// Name before demangling, if it differs. For an interpreter's function: the name without the
+    /// source file.
     pub system_name: Option<Arc<str>>,
     /// Distance of the address from the start of the symbol, in bytes.
     pub offset: Option<u64>,
-    /// Module with the code, if it is known.
+    /// File or region that contains the code, if it is known.
     pub module: Option<Arc<Module>>,
     /// Address, as in [`profile::Frame::address`].
     pub address: Option<u64>,
     /// Kind of the code.
     pub kind: FrameKind,
-    /// Place in the source, if it was requested and is known.
+    /// Source line of the address, if it was requested and is known.
     pub source: Option<Source>,
     /// First line of an interpreter's function; 0 if it is not known.
     pub first_line: u32,
-    /// Functions that are inlined there, if they were requested. The outermost is first.
+    /// Functions that the compiler inlined at the address, outermost first. Empty unless the caller
+    /// requested them.
     pub inlined: Arc<[Inlined]>,
 }
 
 impl Frame {
-    /// Returns a frame of which only the name and the kind are known.
+    /// Returns a frame with a name and a kind only.
     pub(crate) fn without_symbol(name: Arc<str>, kind: FrameKind) -> Frame {
         Frame {
             name,
@@ -47,27 +49,27 @@ impl Frame {
     }
 }
 
-/// A place in a source file.
+/// Line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Path of the file, as the compiler got it.
+    /// Path of the file, as the compiler or the interpreter recorded it.
     pub file: Arc<str>,
-    /// Line, from 1 on; 0 if it is not known.
+    /// Line number, starting at 1; 0 if it is not known.
     pub line: u32,
 }
 
 /// A function that the compiler inlined into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inlined {
-    /// Name as in the source, if the function has one.
+    /// Demangled name, if the function has one.
     pub name: Option<Arc<str>>,
-    /// Mangled name, if it is another one.
+    /// Name before demangling, if it differs.
     pub system_name: Option<Arc<str>>,
-    /// Place in the source.
+    /// Source line of the address in this function, if it is known.
     pub source: Option<Source>,
 }
 
-/// A file or another container of code.
+/// File or other region that contains code, such as the vDSO or the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Path of the file in the mount namespace of a process that maps it, or a name in brackets.
@@ -81,7 +83,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Returns a module that is no file: `name` in brackets.
+    /// Returns a module that is no file. Its path is `name` in brackets.
     pub(crate) fn bracketed(name: &str, kind: ModuleKind) -> Module {
         Module {
             path: format!("[{name}]").into(),
@@ -91,7 +93,7 @@ impl Module {
         }
     }
 
-    /// Returns the module of the file or the memory that a mapping's path names.
+    /// Returns the module for a mapping's path: a file, or a name in brackets such as `[vdso]`.
     pub(crate) fn mapped(path: &[u8]) -> Module {
         Module {
             path: String::from_utf8_lossy(path).into(),
@@ -105,7 +107,8 @@ impl Module {
         }
     }
 
-    /// Returns the module with this build ID, or without one if it is longer than linkers make.
+    /// Returns a copy with this build ID. Leaves out a build ID of more than 64 bytes, which no
+    /// linker writes.
     pub(crate) fn with_build_id(&self, build_id: Option<Vec<u8>>) -> Module {
         const LONGEST: usize = 64;
         let build_id = build_id.filter(|bytes| bytes.len() <= LONGEST);

@@ -1,5 +1,5 @@
-//! Tool that is attached to a program before the measured events, with a window that the test opens
-//! and closes. Its output covers all events.
+//! Runs a tool that attaches before the measured events. The test opens and closes the tool's
+//! window, so the output covers all events.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,13 +13,13 @@ use crate::programs::tool::PATIENCE;
 use crate::programs::workload::scratch;
 use crate::{ClockRow, Control, Folded, Line, Running, Tool, now_ns, printed::clocks};
 
-/// Bound for the memory of a tool with the targets of the tests, in KiB.
+/// Maximum memory of a tool that traces the targets of a test, in KiB.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;
 
-/// Time between the message that sets the window's end and that end.
+/// Time by which the message that sets the window's end precedes that end.
 const NOTICE: Duration = Duration::from_millis(50);
 
-/// Attached tool.
+/// Running tool that is attached to its targets.
 #[derive(Debug)]
 pub struct Watch {
     running: Running,
@@ -34,17 +34,17 @@ pub struct Watch {
 /// Results of a tool for its window.
 #[derive(Debug)]
 pub struct Seen {
-    /// Stacks.
+    /// Stacks with their values.
     pub folded: Folded,
-    /// Accounts of threads, only from offcputime.
+    /// Time of each thread in each state. Empty unless [`Watch::with_clocks`] attached the tool.
     pub clocks: Vec<ClockRow>,
     /// Counts of losses by name.
     pub lost: BTreeMap<String, u64>,
     /// Output on stderr.
     pub stderr: String,
-    /// Time at which the window opened, CLOCK_MONOTONIC.
+    /// Time at which the window opened, in ns of CLOCK_MONOTONIC.
     pub started_ns: u64,
-    /// Time at which the window closed, CLOCK_MONOTONIC.
+    /// Time at which the window closed, in ns of CLOCK_MONOTONIC.
     pub stopped_ns: u64,
 }
 
@@ -54,12 +54,12 @@ impl Watch {
         Watch::offcputime_of(&[pid], arguments)
     }
 
-    /// Attaches offcputime with the caller's arguments, as wallclock does.
+    /// Attaches offcputime with the caller's arguments and with a file of clocks, in ns.
     pub fn with_clocks(tool: Tool) -> Watch {
         Watch::attach(tool.args("--per-thread --states --nanoseconds"), true, true)
     }
 
-    /// Attaches offcputime to several processes, or with no PID to the whole machine.
+    /// Attaches offcputime to several processes, or to the whole machine if `pids` is empty.
     pub fn offcputime_of(pids: &[u32], arguments: &str) -> Watch {
         let tool = Tool::new("offcputime").args(arguments);
         Watch::with_clocks(pids.iter().fold(tool, |tool, &pid| tool.pid(pid)))
@@ -81,17 +81,17 @@ impl Watch {
         )
     }
 
-    /// Attaches any tool with its arguments, with values by thread in ns.
+    /// Attaches any tool with its arguments. It prints values per thread, in ns.
     pub fn apart(tool: Tool) -> Watch {
         Watch::attach(tool.args("--per-thread --nanoseconds"), false, true)
     }
 
-    /// Attaches any tool with its arguments, with values by thread in its own unit.
+    /// Attaches any tool with its arguments. It prints values per thread, in its default unit.
     pub fn apart_samples(tool: Tool) -> Watch {
         Watch::attach(tool.arg("--per-thread"), false, true)
     }
 
-    /// Attaches any tool with its arguments; threads of the same name share their stacks.
+    /// Attaches any tool with its arguments. It adds up the stacks of threads with the same name.
     pub fn together(tool: Tool) -> Watch {
         Watch::attach(tool, false, false)
     }
@@ -126,7 +126,7 @@ impl Watch {
         self.control
             .start(self.started_ns)
             .expect("talk to the tool");
-        // The tool reads the message in this time.
+        // The tool needs some time to read the message.
         sleep(Duration::from_millis(50));
     }
 
@@ -153,15 +153,15 @@ impl Watch {
         }
     }
 
-    /// Sets the window's end with some notice, so that the tool counts nothing after it, and waits
-    /// for that end.
+    /// Sets the window's end a short time ahead, and waits until then. The tool thus knows the
+    /// end before it comes, and counts nothing after it.
     pub fn stop(&mut self) {
         self.announce_stop();
         sleep(NOTICE);
     }
 
-    /// Sets the window's end, and stops the tool with SIGSTOP until `held` after that end. Its BPF
-    /// programs stay attached for that time.
+    /// Sets the window's end, and stops the tool with SIGSTOP shortly before it. Continues the tool
+    /// when `held` has passed since that end. The tool's BPF programs stay attached meanwhile.
     pub fn stop_held(&mut self, held: Duration) {
         self.announce_stop();
         sleep(NOTICE / 2);
@@ -176,7 +176,7 @@ impl Watch {
         self.control.stop(stop).expect("talk to the tool");
     }
 
-    /// Returns the time at which the window opened, CLOCK_MONOTONIC.
+    /// Returns the time at which the window opened, in ns of CLOCK_MONOTONIC.
     pub fn started_ns(&self) -> u64 {
         self.started_ns
     }
@@ -185,8 +185,8 @@ impl Watch {
     ///
     /// # Panics
     ///
-    /// When the tool held more memory than [`MOST_RSS_KIB`]. A tool may need more for the whole
-    /// machine: see [`Watch::close_however_big`].
+    /// When the tool used as much memory as [`MOST_RSS_KIB`], or more. A tool may need more
+    /// for the whole machine: see [`Watch::close_however_big`].
     pub fn close(self) -> Seen {
         let (seen, peak_rss_kib) = self.close_however_big();
         assert!(
@@ -243,7 +243,7 @@ impl Seen {
         self.stopped_ns - self.started_ns
     }
 
-    /// Returns the account of the only thread with this name.
+    /// Returns the time in each state of the only thread with this name.
     pub fn clock(&self, comm: &str) -> &ClockRow {
         clocks::named(&self.clocks, comm)
     }
@@ -256,13 +256,13 @@ impl Seen {
             .all(|(name, count)| *count == 0 || name == "incomplete_user")
     }
 
-    /// Returns the stacks without missing ones. A stack is missing where the machine hid a context
-    /// switch, and where a thread woke up just as the window opened, before the tool read its
-    /// stack. The tool counts both.
+    /// Returns the stacks that the tool captured, without those that it missed. The tool misses a
+    /// stack if the machine hides a context switch. It also misses one if a thread wakes up just as
+    /// the window opens, before the tool reads the stack. The tool counts both cases.
     ///
     /// # Panics
     ///
-    /// When more stacks are missing than these counts explain.
+    /// When the tool missed more stacks than these counts explain, or more than 0.5 % of the total.
     #[track_caller]
     pub fn folded_but_missed(&self) -> Folded {
         let is_missing = |line: &Line| line.has("[Missed User Stack]");
@@ -280,7 +280,7 @@ impl Seen {
     ///
     /// # Panics
     ///
-    /// When it did.
+    /// When the tool lost something.
     pub fn assert_nothing_lost(&self) {
         assert!(self.is_whole(), "lost: {:?}\n{}", self.lost, self.stderr);
     }

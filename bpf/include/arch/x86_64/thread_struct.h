@@ -13,8 +13,9 @@ struct thread_struct {
 #define SAVED_STACK_POINTER thread.sp
 
 /*
- * Field of a task: the value of pthread_self() in a thread that has not set its segment
- * itself. Pointers to thread-local variables are relative to it.
+ * Field of a task: the base address of the FS segment. It is the value of
+ * pthread_self() unless the thread changed FS itself. Offsets of thread-local variables
+ * start there.
  */
 #define THREAD_POINTER thread.fsbase
 

@@ -1,4 +1,4 @@
-//! Targets that a command line can name: processes, cgroups, a command.
+//! Targets that a user can name on the command line: processes, cgroups, or a command to run.
 
 mod cgroups;
 mod command;

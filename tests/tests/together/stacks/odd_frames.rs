@@ -1,4 +1,4 @@
-//! Stacks with frames that no compiler made: coroutines, uretprobes, 32-bit code.
+//! User stacks that need special handling: coroutines, uretprobes and 32-bit code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::folded::bare;
@@ -6,14 +6,15 @@ use systemscope_tests::printed::refusal::{FAILED, assert_refused};
 use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread, whole_stacks};
 use systemscope_tests::{Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder};
 
-/// Minimum share of whole stacks, in thousandths.
+/// Minimum share of stacks that are unwound to their root, in thousandths.
 const WHOLE: u64 = 990;
 
 #[test]
 fn a_coroutine_begins_at_its_first_function() {
     let _turn = Turn::share();
     let coroutines = Workload::plain("coroutines");
-    // No function calls the coroutine's first function, but that function returns into libc.
+    // No function calls the coroutine's first function. Its return address lies in libc, which the
+    // unwind shows as the root frame.
     let is_whole = |line: &Line| {
         let first = line
             .frames
@@ -41,7 +42,7 @@ fn return_addresses_that_uretprobes_replaced() {
     let off_cpu = whole_stacks("offcputime", probed.pid(), WHOLE);
     let sleeps = off_cpu.under("probed_sleep");
     let sleeps_of = |comm: &'static str| sleeps.only(|line| line.comm == comm);
-    // The thread slept before the tool attached, so its stack is read from outside.
+    // `sleeper` slept before the tool attached, so user space reads its stack.
     assert!(sleeps_of("sleeper").total() > 0, "{off_cpu}");
     assert_most(
         "sleeper",
@@ -77,13 +78,13 @@ fn a_32_bit_program_is_refused_and_cut_short_among_others() {
         .args("-d 1")
         .run();
     assert_refused("wallclock", &refused, &[FAILED], &["32-bit program"]);
-    // Kernel stacks do not depend on the program's code.
+    // With -K the tool needs no user stack, so it accepts the 32-bit program.
     let kernel = Tool::new("offcputime")
         .pid(code.pid())
         .args("-K")
         .folded(1.0);
     assert!(kernel.total() > 0, "{kernel}");
-    // On the whole machine only the leaf of the 32-bit program is shown.
+    // A trace of the whole machine keeps one frame of each 32-bit stack: the leaf.
     let all = Tool::new("offcputime").args("-v -U --duration 1 --thread-name ^code32$");
     let all = all.run().succeeded();
     let said = UserStacks::read(&all.stderr);
