@@ -154,6 +154,9 @@ impl Collected {
                 Some(period) => weight.as_sampled(period),
                 None => weight,
             };
+            if weight.value == 0 {
+                continue;
+            }
             let sample = Sample {
                 state,
                 wakers,
@@ -161,9 +164,7 @@ impl Collected {
                 is_sampled: key.period.is_some(),
                 ..Sample::new(comm, Some(key.thread), named.stack)
             };
-            if weight.value > 0 {
-                draft.profile.add(sample, weight);
-            }
+            draft.profile.add(sample, weight);
         }
     }
 
