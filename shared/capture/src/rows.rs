@@ -175,6 +175,9 @@ impl Rows {
             Some(Kind::TimedSamples(rows)) => {
                 times::take_timed_samples(&mut self.profile, &rows, &self.samples, budget)?;
             }
+            Some(Kind::ThreadEvents(rows)) => {
+                times::take_thread_events(&mut self.profile, &rows, &self.names, budget)?;
+            }
             Some(Kind::RequestSpans(rows)) => {
                 times::take_request_spans(&mut self.profile, &rows, &self.names, budget)?;
             }
@@ -186,6 +189,7 @@ impl Rows {
                     stacks: losses.stacks,
                     threads: losses.threads,
                     incomplete_user: losses.incomplete_user,
+                    times: losses.times,
                 };
                 return Ok(More::None);
             }
@@ -239,6 +243,7 @@ impl Rows {
                     percent: bursts.percent,
                 })
                 .collect(),
+            timeline_least_ns: meta.timeline.checked_sub(1),
         };
         Ok(())
     }

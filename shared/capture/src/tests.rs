@@ -11,8 +11,9 @@ use std::num::NonZeroU32;
 use profile::{
     Bursts, Clock, Detail, EndedBy, Ending, Frame, FrameKind, Function, Futex, Holder, Id,
     Idleness, Interval, Label, Lengths, Losses, Meta, Module, ModuleKind, Name, Peer, Process,
-    Profile, Protocol, Rate, Reason, RequestSpan, Resource, Sample, Sampling, Side, Socket, State,
-    Text, Thread, ThreadId, TimedSample, Transport, Unit, Wait, WaitKind, WalkEnds, Window, folded,
+    Profile, Protocol, Rate, Reason, RequestSpan, Resource, Sample, Sampling, Shares, Side, Socket,
+    State, Text, Thread, ThreadChange, ThreadEvent, ThreadId, TimedSample, Transport, Unit, Wait,
+    WaitKind, WalkEnds, Window, folded,
 };
 
 /// Returns a profile with every kind of row, and every field set.
@@ -77,6 +78,7 @@ fn profile() -> Profile {
         stacks: 2,
         threads: 3,
         incomplete_user: 4,
+        times: 5,
     };
     profile
 }
@@ -171,6 +173,21 @@ fn add_waits(profile: &mut Profile) -> Option<Id<Wait>> {
     last
 }
 
+/// Returns shares of one state, or of several.
+fn shares(at: u32) -> Shares {
+    let length_ns = u64::from(at);
+    match at % 4 {
+        0 => Shares::all(State::Running, length_ns),
+        1 => Shares::all(State::Runnable, length_ns),
+        2 => Shares::all(State::Blocked, length_ns),
+        _ => Shares {
+            running_ns: 1,
+            runnable_ns: length_ns,
+            blocked_ns: 3,
+        },
+    }
+}
+
 /// Adds an interval, a timed sample and a request span for each of these samples, if there is
 /// one. Times jump back and forth. The parent of each span is the span before.
 fn add_times(profile: &mut Profile, samples: &[Option<Id<Sample>>]) {
@@ -182,8 +199,7 @@ fn add_times(profile: &mut Profile, samples: &[Option<Id<Sample>>]) {
         profile.times.intervals.push(Interval {
             thread,
             start_ns,
-            length_ns: u64::from(at),
-            state: [State::Running, State::Runnable, State::Blocked][at as usize % 3],
+            shares: shares(at),
             sample,
         });
         (profile.times.timed_samples).extend(sample.map(|sample| TimedSample {
@@ -192,6 +208,17 @@ fn add_times(profile: &mut Profile, samples: &[Option<Id<Sample>>]) {
             time_ns: start_ns,
             sample,
         }));
+        let changes = [
+            ThreadChange::Started,
+            ThreadChange::Executed(name),
+            ThreadChange::Renamed(name),
+            ThreadChange::Ended,
+        ];
+        profile.times.thread_events.push(ThreadEvent {
+            thread,
+            time_ns: start_ns,
+            change: changes[at as usize % 4],
+        });
         parent = profile.times.request_spans.add(RequestSpan {
             name,
             thread,
@@ -270,6 +297,7 @@ fn meta() -> Meta {
         bursts: [(None, 100), (Some(State::Runnable), 340)]
             .map(|(state, percent)| Bursts { state, percent })
             .to_vec(),
+        timeline_least_ns: Some(0),
     }
 }
 
@@ -564,6 +592,7 @@ fn interval() -> proto::Intervals {
         lengths: vec![0],
         states: vec![1],
         samples: vec![0],
+        ..proto::Intervals::default()
     }
 }
 
@@ -625,16 +654,33 @@ fn rows_of_time_that_cannot_be_are_damage() {
         change(&mut rows);
         of(Kind::TimedSamples(rows))
     };
+    let events = |change: fn(&mut proto::ThreadEvents)| {
+        let mut rows = proto::ThreadEvents {
+            pids: vec![1],
+            tids: vec![1],
+            times: vec![-1],
+            changes: vec![1],
+            names: vec![0],
+        };
+        change(&mut rows);
+        of(Kind::ThreadEvents(rows))
+    };
     let spans = |change: fn(&mut proto::RequestSpans)| {
         let mut rows = request_span();
         change(&mut rows);
         of(Kind::RequestSpans(rows))
     };
-    for sound in [intervals(|_| ()), timed_samples(|_| ()), spans(|_| ())] {
+    for sound in [
+        intervals(|_| ()),
+        timed_samples(|_| ()),
+        events(|_| ()),
+        spans(|_| ()),
+    ] {
         assert!(!read(&sound[..]).unwrap().times.is_empty());
     }
     let beyond = "a time is beyond what a clock tells";
     let stateless = "an interval is of no state";
+    let kindless = "an event of a thread is of no kind";
     let orphan = "a span comes before its parent";
     let uneven = "columns differ in length";
     for (damaged, why) in [
@@ -650,6 +696,17 @@ fn rows_of_time_that_cannot_be_are_damage() {
             timed_samples(|rows| rows.cpus = vec![1 << 16]),
             "a CPU has a number beyond any machine's",
         ),
+        (intervals(|rows| rows.states = vec![4]), uneven),
+        (intervals(|rows| rows.runnable = vec![0]), uneven),
+        (
+            intervals(|rows| (rows.runnable, rows.blocked) = (vec![0], vec![0])),
+            uneven,
+        ),
+        (events(|rows| rows.changes = vec![0]), kindless),
+        (events(|rows| rows.changes = vec![3]), kindless),
+        (events(|rows| rows.names = vec![1]), kindless),
+        (events(|rows| rows.names = Vec::new()), uneven),
+        (events(|rows| rows.times = Vec::new()), uneven),
         (intervals(|rows| rows.tids = Vec::new()), uneven),
         (intervals(|rows| rows.starts = Vec::new()), uneven),
         (intervals(|rows| rows.lengths = Vec::new()), uneven),
@@ -685,6 +742,7 @@ fn rows_of_time_count_in_the_bounds_of_a_file() {
             lengths: vec![0; ROWS],
             states: vec![1; ROWS],
             samples: zeros(),
+            ..proto::Intervals::default()
         })
     };
     let message = "it has far more rows than its size allows";

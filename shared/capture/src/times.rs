@@ -5,10 +5,16 @@ use super::budget::Budget;
 use super::proto;
 use super::rows::{FRAME_BYTES, optional, row, same_length, state};
 use super::write::{number, optional as optional_number, state as state_number};
-use profile::{Id, Interval, Name, Profile, RequestSpan, Sample, ThreadId, TimedSample};
+use profile::{
+    Id, Interval, Name, Profile, RequestSpan, Sample, Shares, ThreadChange, ThreadEvent, ThreadId,
+    TimedSample,
+};
 
 /// Maximum CPUs of a machine: eight times the maximum of Linux on x86-64.
 const MOST_CPUS: u32 = 1 << 16;
+
+/// Number of an interval that passed in several states.
+const MIXED: u32 = 4;
 
 /// Previous instant of a record. The record stores each instant as the difference from it.
 #[derive(Default)]
@@ -33,8 +39,16 @@ pub(super) fn put_intervals(rows: &mut dyn Iterator<Item = &Interval>) -> proto:
         put.pids.push(interval.thread.pid);
         put.tids.push(interval.thread.tid);
         put.starts.push(starts.put(interval.start_ns));
-        put.lengths.push(interval.length_ns);
-        put.states.push(state_number(Some(interval.state)));
+        let shares = interval.shares;
+        if shares.is_mixed() {
+            put.states.push(MIXED);
+            put.lengths.push(shares.running_ns);
+            put.runnable.push(shares.runnable_ns);
+            put.blocked.push(shares.blocked_ns);
+        } else {
+            put.states.push(state_number(Some(interval.state())));
+            put.lengths.push(interval.length_ns());
+        }
         put.samples.push(optional_number(interval.sample));
     }
     put
@@ -83,25 +97,51 @@ pub(super) fn take_intervals(
     let columns = [rows.tids.len(), rows.starts.len(), rows.lengths.len()];
     same_length(count, columns)?;
     same_length(count, [rows.states.len(), rows.samples.len()])?;
+    same_length(rows.runnable.len(), [rows.blocked.len()])?;
     budget.take_rows::<Interval>(count, 0)?;
     let mut starts = Instants::default();
+    let mut mixed = rows.runnable.iter().zip(&rows.blocked);
     for index in 0..count {
         let interval = Interval {
             thread: thread(rows.pids[index], rows.tids[index]),
             start_ns: starts.take(rows.starts[index]),
-            length_ns: rows.lengths[index],
-            state: match rows.states[index] {
-                number @ 1..4 => state(number),
-                _ => None,
-            }
-            .ok_or(Error::Damaged("an interval is of no state"))?,
+            shares: shares(rows.states[index], rows.lengths[index], &mut mixed)?,
             sample: optional(samples, rows.samples[index])?,
         };
-        end(interval.start_ns, interval.length_ns)?;
-        budget.take_counts([interval.length_ns])?;
+        end(interval.start_ns, interval.length_ns())?;
+        budget.take_counts([interval.length_ns()])?;
         profile.times.intervals.push(interval);
     }
-    Ok(())
+    match mixed.next() {
+        None => Ok(()),
+        Some(_) => Err(UNEVEN),
+    }
+}
+
+/// Error of columns of which one has too few or too many entries.
+const UNEVEN: Error = Error::Damaged("columns differ in length");
+
+/// Returns the shares of an interval. `mixed` are the remaining entries of intervals that
+/// passed in several states.
+fn shares<'a>(
+    number: u32,
+    length_ns: u64,
+    mixed: &mut impl Iterator<Item = (&'a u64, &'a u64)>,
+) -> Result<Shares, Error> {
+    if number == MIXED {
+        let (&runnable_ns, &blocked_ns) = mixed.next().ok_or(UNEVEN)?;
+        return Ok(Shares {
+            running_ns: length_ns,
+            runnable_ns,
+            blocked_ns,
+        });
+    }
+    let state = match number {
+        1..MIXED => state(number),
+        _ => None,
+    };
+    let state = state.ok_or(Error::Damaged("an interval is of no state"))?;
+    Ok(Shares::all(state, length_ns))
 }
 
 /// Adds timed samples. `samples` are the samples by their numbers in the file.
@@ -131,9 +171,64 @@ pub(super) fn take_timed_samples(
     Ok(())
 }
 
-/// Adds request spans. `names` are the names by their numbers in the file.
+pub(super) fn put_thread_events(
+    rows: &mut dyn Iterator<Item = &ThreadEvent>,
+) -> proto::ThreadEvents {
+    let mut put = proto::ThreadEvents::default();
+    let mut times = Instants::default();
+    for event in rows {
+        let (change, name) = match event.change {
+            ThreadChange::Started => (1, None),
+            ThreadChange::Ended => (2, None),
+            ThreadChange::Executed(name) => (3, Some(name)),
+            ThreadChange::Renamed(name) => (4, Some(name)),
+        };
+        put.pids.push(event.thread.pid);
+        put.tids.push(event.thread.tid);
+        put.times.push(times.put(event.time_ns));
+        put.changes.push(change);
+        put.names.push(optional_number(name));
+    }
+    put
+}
+
+/// Adds thread events. `names` are the names by their numbers in the file.
+pub(super) fn take_thread_events(
+    profile: &mut Profile,
+    rows: &proto::ThreadEvents,
+    names: &[Name],
+    budget: &mut Budget<'_>,
+) -> Result<(), Error> {
+    let count = rows.pids.len();
+    same_length(count, [rows.tids.len(), rows.times.len()])?;
+    same_length(count, [rows.changes.len(), rows.names.len()])?;
+    budget.take_rows::<ThreadEvent>(count, 0)?;
+    let mut times = Instants::default();
+    for index in 0..count {
+        let name = optional(names, rows.names[index])?;
+        let change = match (rows.changes[index], name) {
+            (1, None) => ThreadChange::Started,
+            (2, None) => ThreadChange::Ended,
+            (3, Some(name)) => ThreadChange::Executed(name),
+            (4, Some(name)) => ThreadChange::Renamed(name),
+            _ => return Err(Error::Damaged("an event of a thread is of no kind")),
+        };
+        // Formats write each event with its name.
+        let name_bytes = name.map_or(0, |name| profile.names[name].len() as u64);
+        budget.take_written(FRAME_BYTES + name_bytes)?;
+        profile.times.thread_events.push(ThreadEvent {
+            thread: thread(rows.pids[index], rows.tids[index]),
+            time_ns: times.take(rows.times[index]),
+            change,
+        });
+    }
+    Ok(())
+}
+
 /// Error of a span whose parent does not come before it.
 const ORPHAN: Error = Error::Damaged("a span comes before its parent");
+
+/// Adds request spans. `names` are the names by their numbers in the file.
 
 pub(super) fn take_request_spans(
     profile: &mut Profile,

@@ -9,7 +9,7 @@ use zstd::Encoder;
 
 use super::kinds;
 use super::proto::{self, record::Kind};
-use super::times::{put_intervals, put_request_spans, put_timed_samples};
+use super::times::{put_intervals, put_request_spans, put_thread_events, put_timed_samples};
 use super::waits::{put_resource, put_wait};
 use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
 use profile::{Detail, Ending, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
@@ -143,6 +143,9 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
     records.put_rows(times.timed_samples.iter(), |rows| {
         Kind::TimedSamples(put_timed_samples(rows))
     })?;
+    records.put_rows(times.thread_events.iter(), |rows| {
+        Kind::ThreadEvents(put_thread_events(rows))
+    })?;
     records.put_rows(times.request_spans.iter(), |rows| {
         Kind::RequestSpans(put_request_spans(rows))
     })?;
@@ -153,6 +156,7 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
             stacks: losses.stacks,
             threads: losses.threads,
             incomplete_user: losses.incomplete_user,
+            times: losses.times,
         }),
         walk_ends: Some(proto::WalkEnds {
             root: ends.root,
@@ -271,6 +275,7 @@ fn meta(profile: &Profile) -> proto::Meta {
         sampling,
         lengths,
         bursts,
+        timeline_least_ns,
     } = profile.meta.clone();
     let sampling = sampling.map(|sampling| {
         let (frequency, period) = match sampling.rate {
@@ -316,6 +321,7 @@ fn meta(profile: &Profile) -> proto::Meta {
                 percent: bursts.percent,
             })
             .collect(),
+        timeline: timeline_least_ns.map_or(0, |least_ns| least_ns.saturating_add(1)),
     }
 }
 

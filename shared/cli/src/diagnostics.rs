@@ -43,11 +43,13 @@ fn summary(profile: &Profile, events: u64) -> String {
         stacks,
         threads,
         incomplete_user: _,
+        times,
     } = profile.losses;
     let lost = [
         (lost_events, "event"),
         (stacks, "stack"),
         (threads, "thread"),
+        (times, "timeline row"),
     ];
     format!(
         "{}, {}; {}",
@@ -262,6 +264,7 @@ mod tests {
             stacks: 2,
             threads: 3000,
             incomplete_user: 4,
+            times: 0,
         };
         let mut diagnostics = Diagnostics {
             events: 1,

@@ -31,6 +31,8 @@ pub struct Needs {
     pub reasons: bool,
     /// Waits have the threads that released the resources.
     pub wakers: bool,
+    /// Intervals and samples have their times.
+    pub times: bool,
 }
 
 impl Needs {
@@ -42,8 +44,9 @@ impl Needs {
         accounts: false,
         reasons: false,
         wakers: false,
+        times: false,
     };
-    /// Everything.
+    /// Everything but a timeline.
     pub const ALL: Needs = Needs {
         addresses: true,
         threads: true,
@@ -51,6 +54,7 @@ impl Needs {
         accounts: true,
         reasons: true,
         wakers: true,
+        times: false,
     };
 }
 
@@ -65,6 +69,7 @@ impl BitOr for Needs {
             accounts: self.accounts || other.accounts,
             reasons: self.reasons || other.reasons,
             wakers: self.wakers || other.wakers,
+            times: self.times || other.times,
         }
     }
 }

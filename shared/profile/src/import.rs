@@ -2,7 +2,8 @@
 
 use crate::{
     Detail, EndedBy, Frame, Function, Holder, Id, Label, Labels, Module, Name, Profile, Resource,
-    Sample, Stack, StackId, Thread, Times, Wait, WaitKind, Waker, Wakers,
+    Sample, Stack, StackId, Thread, ThreadChange, ThreadEvent, Times, Wait, WaitKind, Waker,
+    Wakers,
 };
 
 /// Numbers that the rows of one profile have in another.
@@ -141,6 +142,15 @@ impl Import {
         into.intervals.extend(times.intervals);
         into.timed_samples.extend(times.timed_samples);
         let name = |name| self.name(name);
+        let events = times.thread_events.iter();
+        into.thread_events.extend(events.map(|event| ThreadEvent {
+            change: match event.change {
+                ThreadChange::Executed(comm) => ThreadChange::Executed(name(comm)),
+                ThreadChange::Renamed(comm) => ThreadChange::Renamed(name(comm)),
+                change => change,
+            },
+            ..*event
+        }));
         into.request_spans.extend(&times.request_spans, name);
     }
 

@@ -162,6 +162,11 @@ fn add(sum: &mut Profile, profile: &Profile) {
     sum.losses += profile.losses;
     sum.walk_ends += profile.walk_ends;
     sum.meta.bursts.extend(&profile.meta.bursts);
+    let least_ns = sum
+        .meta
+        .timeline_least_ns
+        .zip(profile.meta.timeline_least_ns);
+    sum.meta.timeline_least_ns = least_ns.map(|(one, other)| one.max(other));
     if sum.meta.targets != profile.meta.targets {
         sum.meta.targets = format!("{}, {}", sum.meta.targets, profile.meta.targets).into();
     }
@@ -172,7 +177,7 @@ fn add(sum: &mut Profile, profile: &Profile) {
 mod tests {
     use super::*;
     use crate::{
-        Clock, Interval, Rate, RequestSpan, Sampling, State, ThreadId, TimedSample, folded,
+        Clock, Interval, Rate, RequestSpan, Sampling, Shares, State, ThreadId, TimedSample, folded,
     };
 
     fn profile(text: &str, unit: Unit) -> Profile {
@@ -252,8 +257,7 @@ mod tests {
             profile.times.intervals.push(Interval {
                 thread,
                 start_ns,
-                length_ns,
-                state: State::Blocked,
+                shares: Shares::all(State::Blocked, length_ns),
                 sample: Some(sample),
             });
             profile.times.timed_samples.push(TimedSample {

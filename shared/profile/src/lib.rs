@@ -25,8 +25,9 @@ pub use model::{
     Bursts, Clock, Detail, Disagreement, EndedBy, Ending, Frame, FrameKind, Function, Futex,
     Holder, Idleness, Interval, Label, Labels, LanguageName, LastNames, Lengths, Losses, Meta,
     Module, ModuleKind, Peer, Process, Protocol, Rate, Reason, RequestSpan, RequestSpans, Resource,
-    Sample, Sampling, Side, Socket, Stack, State, Thread, ThreadId, TimedSample, Times, Transport,
-    Unit, Wait, WaitKind, Waker, Wakers, WalkEnds, Weight, Window,
+    Sample, Sampling, Shares, Side, Socket, Stack, State, Thread, ThreadChange, ThreadEvent,
+    ThreadId, TimedSample, Times, Transport, Unit, Wait, WaitKind, Waker, Wakers, WalkEnds, Weight,
+    Window,
 };
 pub use name_order::NameOrder;
 pub use tables::{Id, RowMap, StackId, StackOrder, StackTree, Stacks, Table, Translation};

@@ -22,7 +22,10 @@ pub use processes::Process;
 pub use retain::LastNames;
 pub use sample::{Label, Labels, Sample, Stack, State, Waker, Wakers, Weight};
 pub use threads::{Clock, Thread, ThreadId};
-pub use times::{Disagreement, Interval, RequestSpan, RequestSpans, TimedSample, Times};
+pub use times::{
+    Disagreement, Interval, RequestSpan, RequestSpans, Shares, ThreadChange, ThreadEvent,
+    TimedSample, Times,
+};
 pub use waits::{
     Detail, EndedBy, Futex, Holder, Idleness, Peer, Protocol, Reason, Resource, Side, Socket,
     Transport, Wait, WaitKind,

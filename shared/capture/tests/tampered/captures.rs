@@ -37,7 +37,7 @@ fn check_references(profile: &Profile) {
     let is_there = |sample| profile.samples.row(sample).is_some();
     for interval in &profile.times.intervals {
         assert!(interval.sample.is_none_or(is_there));
-        assert_eq!(interval.end_ns() - interval.start_ns, interval.length_ns);
+        assert_eq!(interval.end_ns() - interval.start_ns, interval.length_ns());
     }
     for timed in &profile.times.timed_samples {
         assert!(is_there(timed.sample));

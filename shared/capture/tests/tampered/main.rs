@@ -10,7 +10,8 @@ use std::path::Path;
 use std::{env, fs};
 
 use profile::{
-    Interval, Profile, RequestSpan, Sample, State, ThreadId, TimedSample, Unit, folded::read,
+    Interval, Profile, RequestSpan, Sample, Shares, State, ThreadId, TimedSample, Unit,
+    folded::read,
 };
 
 #[global_allocator]
@@ -50,8 +51,7 @@ fn add_times(profile: &mut Profile) {
         profile.times.intervals.push(Interval {
             thread,
             start_ns,
-            length_ns: 999,
-            state: State::Blocked,
+            shares: Shares::all(State::Blocked, 999),
             sample: Some(id),
         });
         profile.times.timed_samples.push(TimedSample {

@@ -24,6 +24,7 @@ pub(super) fn run() -> Run {
         off_cpu_lost: Losses {
             events: 2,
             incomplete_user: 1,
+            times: 0,
             ..Losses::default()
         },
         unclocked: Unclocked::default(),
@@ -327,6 +328,7 @@ fn losses_are_said_with_what_to_do() {
         stacks: 1,
         threads: 2,
         incomplete_user: 9,
+        times: 0,
     };
     let some = text(lost, false);
     let expected = "

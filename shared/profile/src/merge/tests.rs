@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, FrameKind, Interval, Lengths, RequestSpan, TimedSample, Weight};
+use crate::{Clock, FrameKind, Interval, Lengths, RequestSpan, Shares, TimedSample, Weight};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -138,8 +138,7 @@ fn add_times(profile: &mut Profile) {
             profile.times.intervals.push(Interval {
                 thread,
                 start_ns,
-                length_ns: weight.value,
-                state: State::Blocked,
+                shares: Shares::all(State::Blocked, weight.value),
                 sample,
             });
             start_ns += weight.value;

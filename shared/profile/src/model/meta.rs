@@ -122,4 +122,7 @@ pub struct Meta {
     pub lengths: Option<Lengths>,
     /// Variance of the time in each state, relative to intervals that come by chance.
     pub bursts: Vec<Bursts>,
+    /// Minimum length, in ns, of an interval that has a row of its own in the timeline; `None`
+    /// without a timeline.
+    pub timeline_least_ns: Option<u64>,
 }

@@ -95,6 +95,7 @@ impl Profile {
         };
         (times.intervals).retain(|interval| keeps(interval.thread, interval.sample));
         (times.timed_samples).retain(|timed| keeps(timed.thread, Some(timed.sample)));
+        (times.thread_events).retain(|event| keeps(event.thread, None));
         times.request_spans.retain(|span| keeps(span.thread, None));
     }
 }
@@ -104,8 +105,8 @@ impl Profile {
 mod tests {
     use super::*;
     use crate::{
-        Detail, Idleness, Interval, Process, RequestSpan, State, TimedSample, Unit, WaitKind,
-        folded,
+        Detail, Idleness, Interval, Process, RequestSpan, Shares, State, ThreadChange, ThreadEvent,
+        TimedSample, Unit, WaitKind, folded,
     };
 
     /// Makes threads of three processes. Each thread has an interval and a timed sample of its
@@ -121,13 +122,12 @@ mod tests {
             let blocked = Interval {
                 thread,
                 start_ns: 0,
-                length_ns: profile.samples.get(&sample).unwrap().value,
-                state: State::Blocked,
+                shares: Shares::all(State::Blocked, profile.samples.get(&sample).unwrap().value),
                 sample: Some(profile.samples.id(sample)),
             };
             let running = Interval {
                 start_ns: blocked.end_ns(),
-                state: State::Running,
+                shares: Shares::all(State::Running, blocked.length_ns()),
                 sample: None,
                 ..blocked
             };
@@ -146,6 +146,11 @@ mod tests {
             };
             profile.times.intervals.extend([running, blocked]);
             profile.times.timed_samples.push(timed);
+            profile.times.thread_events.push(ThreadEvent {
+                thread,
+                time_ns: 0,
+                change: ThreadChange::Started,
+            });
             parent = profile.times.request_spans.add(span);
             let pid = thread.pid;
             profile.processes.push(Process {
@@ -207,6 +212,8 @@ mod tests {
         assert_eq!(all.check_times(), []);
         let pids: Vec<u32> = all.processes.iter().map(|process| process.pid).collect();
         assert_eq!(pids, [1, 3]);
+        let events = all.times.thread_events.iter();
+        assert!(events.map(|event| event.thread.tid).eq([1, 3]));
         // A process with nothing but rows of time left stays.
         all.threads.clear();
         all.retain_threads(&last, |name| name == "a");

@@ -3,11 +3,13 @@
 mod agreement;
 mod intervals;
 mod request_spans;
+mod thread_events;
 mod timed_samples;
 
 pub use agreement::Disagreement;
-pub use intervals::Interval;
+pub use intervals::{Interval, Shares};
 pub use request_spans::{RequestSpan, RequestSpans};
+pub use thread_events::{ThreadChange, ThreadEvent};
 pub use timed_samples::TimedSample;
 
 use crate::{Id, Sample, ThreadId};
@@ -21,6 +23,8 @@ pub struct Times {
     pub intervals: Vec<Interval>,
     /// Single samples with their times.
     pub timed_samples: Vec<TimedSample>,
+    /// Events in the lives of threads.
+    pub thread_events: Vec<ThreadEvent>,
     /// Spans in which threads served requests.
     pub request_spans: RequestSpans,
 }
@@ -32,17 +36,23 @@ impl Times {
         let Times {
             intervals,
             timed_samples,
+            thread_events,
             request_spans,
         } = self;
-        intervals.is_empty() && timed_samples.is_empty() && request_spans.is_empty()
+        intervals.is_empty()
+            && timed_samples.is_empty()
+            && thread_events.is_empty()
+            && request_spans.is_empty()
     }
 
     /// Returns the thread of each row, with repetitions.
     pub fn threads(&self) -> impl Iterator<Item = ThreadId> {
         let intervals = self.intervals.iter().map(|interval| interval.thread);
         let timed_samples = self.timed_samples.iter().map(|timed| timed.thread);
+        let thread_events = self.thread_events.iter().map(|event| event.thread);
         let request_spans = self.request_spans.iter().map(|span| span.thread);
-        intervals.chain(timed_samples).chain(request_spans)
+        let threads = intervals.chain(timed_samples).chain(thread_events);
+        threads.chain(request_spans)
     }
 
     /// Replaces the numbers of samples. A row is dropped if its sample has no new number.

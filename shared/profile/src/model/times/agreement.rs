@@ -1,6 +1,8 @@
 //! Checks that rows of time agree with each other and with the sums.
 
-use crate::{Id, Profile, Sample, ThreadId, Unit};
+use std::collections::BTreeMap;
+
+use crate::{Id, Profile, Sample, Shares, State, ThreadId, Unit};
 
 /// A contradiction between rows of time, or between them and a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,21 +33,34 @@ pub enum Disagreement {
         /// profile's unit. 0 if no row refers to the sample.
         rows: u64,
     },
+    /// The intervals of a thread differ from its clock in a state.
+    Clock {
+        /// The thread.
+        thread: ThreadId,
+        /// The state.
+        state: State,
+        /// Time in the state by the clock, in ns.
+        clock_ns: u64,
+        /// Time in the state by the intervals, in ns.
+        rows_ns: u64,
+    },
 }
 
 impl Profile {
     /// Checks rows of time against each other and against the samples. Returns every
-    /// disagreement: overlaps by thread and time, strangers, then sums by sample. A profile
-    /// without rows of time has none.
+    /// disagreement: overlaps by thread and time, strangers, sums by sample, then sums by
+    /// thread. A profile without rows of time has none.
     ///
     /// Sums are exact if one tool measured the profile and lost nothing. Merging scales and
     /// rounds values ([`merge`](crate::merge)). Sampled intervals stand for others, so the sums
-    /// of their samples are not compared.
+    /// of their samples are not compared. Intervals shorter than the timeline's minimum have no
+    /// row of their own, so rows may sum up to less than a sample.
     #[must_use]
     pub fn check_times(&self) -> Vec<Disagreement> {
         let mut found = self.overlaps();
         found.extend(self.strangers());
         found.extend(self.wrong_sums());
+        found.extend(self.wrong_clocks());
         found
     }
 
@@ -76,7 +91,7 @@ impl Profile {
     fn strangers(&self) -> impl Iterator<Item = Disagreement> {
         let times = &self.times;
         let intervals = times.intervals.iter().filter_map(|interval| {
-            let row = (interval.thread, interval.start_ns, Some(interval.state));
+            let row = (interval.thread, interval.start_ns, Some(interval.state()));
             Some((row, interval.sample?))
         });
         let timed_samples = times.timed_samples.iter();
@@ -107,7 +122,7 @@ impl Profile {
                     interval
                         .sample
                         .into_iter()
-                        .for_each(|sample| add(sample, interval.length_ns));
+                        .for_each(|sample| add(sample, interval.length_ns()));
                 }
                 !times.intervals.is_empty()
             }
@@ -122,9 +137,19 @@ impl Profile {
         if !has_rows {
             return Vec::new();
         }
+        let has_short = self
+            .meta
+            .timeline_least_ns
+            .is_some_and(|least_ns| least_ns > 0);
         let samples = self.samples.iter().zip(sums).enumerate();
-        let samples = samples
-            .filter(|(_, ((sample, weight), rows))| weight.value != *rows && !sample.is_sampled);
+        let samples = samples.filter(|(_, ((sample, weight), rows))| {
+            let is_wrong = if has_short {
+                *rows > weight.value
+            } else {
+                *rows != weight.value
+            };
+            is_wrong && !sample.is_sampled
+        });
         let wrong = samples.map(|(place, ((_, weight), rows))| Disagreement::Sum {
             sample: Id::new(place),
             value: weight.value,
@@ -132,13 +157,50 @@ impl Profile {
         });
         wrong.collect()
     }
+
+    /// Compares the intervals of each thread with its clock, if a tool recorded a timeline
+    /// without a loss.
+    fn wrong_clocks(&self) -> Vec<Disagreement> {
+        if self.meta.timeline_least_ns.is_none() || self.losses.times > 0 {
+            return Vec::new();
+        }
+        let mut sums: BTreeMap<ThreadId, [Shares; 2]> = BTreeMap::new();
+        for thread in &self.threads {
+            let clock = &thread.clock;
+            sums.entry(thread.id).or_default()[0] += Shares {
+                running_ns: clock.running_ns,
+                runnable_ns: clock.runnable_ns,
+                blocked_ns: clock.blocked_ns,
+            };
+        }
+        for interval in &self.times.intervals {
+            sums.entry(interval.thread).or_default()[1] += interval.shares;
+        }
+        let sums = sums.into_iter();
+        sums.flat_map(|(thread, [clock, rows])| compare(thread, clock, rows))
+            .collect()
+    }
+}
+
+/// Returns one entry for each state in which the sums of a thread differ.
+fn compare(thread: ThreadId, clock: Shares, rows: Shares) -> impl Iterator<Item = Disagreement> {
+    let states = [State::Running, State::Runnable, State::Blocked];
+    let wrong = states
+        .into_iter()
+        .filter(move |&state| clock.of(state) != rows.of(state));
+    wrong.map(move |state| Disagreement::Clock {
+        thread,
+        state,
+        clock_ns: clock.of(state),
+        rows_ns: rows.of(state),
+    })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{Interval, State, TimedSample, folded};
+    use crate::{Clock, Interval, Shares, Thread, TimedSample, folded};
 
     const ID: ThreadId = ThreadId { pid: 1, tid: 2 };
 
@@ -151,8 +213,7 @@ mod tests {
             profile.times.intervals.push(Interval {
                 thread: row.thread.unwrap(),
                 start_ns,
-                length_ns: end_ns - start_ns,
-                state: row.state.unwrap(),
+                shares: Shares::all(row.state.unwrap(), end_ns - start_ns),
                 sample: Some(sample),
             });
         }
@@ -165,8 +226,7 @@ mod tests {
         let mut profile = timeline(text, &[(0, 50, 80), (2, 0, 100), (0, 0, 20), (1, 20, 50)]);
         profile.times.intervals.push(Interval {
             start_ns: 80,
-            length_ns: u64::MAX,
-            state: State::Running,
+            shares: Shares::all(State::Running, u64::MAX),
             sample: None,
             ..profile.times.intervals[0]
         });
@@ -205,8 +265,48 @@ mod tests {
         profile.times.intervals[0].thread.tid = 3;
         assert_eq!(profile.check_times(), [stranger(0)]);
         profile.times.intervals[1].thread.tid = 3;
-        profile.times.intervals[1].state = State::Running;
+        profile.times.intervals[1].shares = Shares::all(State::Running, 30);
         assert_eq!(profile.check_times(), [stranger(0), stranger(50)]);
+    }
+
+    #[test]
+    fn a_timeline_with_a_minimum_length_agrees_with_the_clocks() {
+        let text = "a-1/2;f_[o] 50\na-1/2;g_[r] 30\n";
+        // A short wait of 10 ns has no row of its own.
+        let mut profile = timeline(text, &[(0, 0, 40), (1, 60, 90)]);
+        profile.meta.timeline_least_ns = Some(20);
+        profile.times.intervals.push(Interval {
+            thread: ID,
+            start_ns: 40,
+            shares: Shares {
+                running_ns: 10,
+                runnable_ns: 0,
+                blocked_ns: 10,
+            },
+            sample: None,
+        });
+        profile.threads.push(Thread {
+            id: ID,
+            comm: profile.samples.keys().next().unwrap().comm,
+            clock: Clock {
+                running_ns: 10,
+                runnable_ns: 30,
+                blocked_ns: 50,
+                ..Clock::default()
+            },
+        });
+        assert_eq!(profile.check_times(), []);
+        profile.threads[0].clock.blocked_ns += 1;
+        let wrong = Disagreement::Clock {
+            thread: ID,
+            state: State::Blocked,
+            clock_ns: 51,
+            rows_ns: 50,
+        };
+        assert_eq!(profile.check_times(), [wrong]);
+        // Lost rows leave gaps.
+        profile.losses.times = 1;
+        assert_eq!(profile.check_times(), []);
     }
 
     #[test]
