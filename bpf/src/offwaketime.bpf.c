@@ -132,6 +132,7 @@ static const struct clock_program sleeps = {
 	.left_cpu = thread_left_cpu,
 	.woken = thread_woken,
 	.off_cpu = off_cpu_interval,
+	.send_part = send_uncounted,
 };
 
 /* The thread clock. */
@@ -171,6 +172,22 @@ SEC("?tp_btf/sched_exit_tp")
 int thread_is_back(u64 *ctx)
 {
 	return count_returning(ctx, current_task());
+}
+
+/* Names of threads in a timeline. */
+
+SEC("?tp_btf/task_rename")
+int note_rename(u64 *ctx)
+{
+	return send_name((void *)ctx[0], (void *)ctx[1], TIMELINE_RENAME);
+}
+
+SEC("?tp_btf/sched_process_exec")
+int note_exec(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+
+	return send_name(task, task->comm, TIMELINE_EXEC);
 }
 
 /* The window's edges. */

@@ -6,6 +6,7 @@
 #include "targets/filter.h"
 #include "targets/newcomers.h"
 #include "stacks/stack_capture.h"
+#include "timeline.h"
 #include "window.h"
 
 const volatile bool include_idle = false;
@@ -40,6 +41,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (want_kernel_stacks)
 		key.kernel = capture_kernel_stack(ctx, pid, true);
 	count(&key, &weight);
+	if (want_timeline)
+		send_sample(&key, now);
 	return 0;
 }
 

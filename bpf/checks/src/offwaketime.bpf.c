@@ -129,8 +129,8 @@ int first_seen(void *ctx)
 SEC("raw_tp")
 int close_running(void *ctx)
 {
-	clock_now =
-		close_interval(&clock.record.thread, THREAD_RUNNING, clock_now);
+	clock_now = close_interval(&sleeps, &clock.record.thread,
+				   THREAD_RUNNING, clock_now);
 	return 0;
 }
 
@@ -141,8 +141,9 @@ struct closed_interval closed_open;
 SEC("raw_tp")
 int close_open(void *ctx)
 {
-	open_counts = close_record(&clock.record.thread, &clock.record.open,
-				   clock_now, weigh, &closed_open);
+	open_counts = close_record(&sleeps, &clock.record.thread,
+				   &clock.record.open, clock_now, weigh,
+				   &closed_open);
 	return 0;
 }
 

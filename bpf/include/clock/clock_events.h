@@ -95,9 +95,9 @@ static __always_inline int follow_waking(const struct clock_program *program,
 	}
 	/* A task that is woken off a CPU has left its CPU. */
 	if (clock_state(thread->clock) == THREAD_RUNNING)
-		depart_belatedly(task, thread, task_state(task), now);
+		depart_belatedly(program, task, thread, task_state(task), now);
 	if (clock_state(thread->clock) == THREAD_BLOCKED) {
-		now = close_interval(thread, THREAD_BLOCKED, now);
+		now = close_interval(program, thread, THREAD_BLOCKED, now);
 		thread->off_blocked = now - thread->off_since;
 		note_wait_end(program, task, thread);
 		program->woken(ctx, task, thread, now);

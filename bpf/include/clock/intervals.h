@@ -10,6 +10,7 @@
 #include "stacks/stack_capture.h"
 #include "clock/returns.h"
 #include "clock/thread_clock.h"
+#include "clock/lane_events.h"
 #include "waits/objects.h"
 
 /* Bounds on an interval's length, both inclusive, in nanoseconds. */
@@ -80,10 +81,12 @@ static __noinline int count_interval(struct task_struct *task,
 			key.object = capture_object(task, thread, SCRATCH_HOOK);
 	}
 	BPF_CORE_READ_STR_INTO(&key.comm, task, comm);
-	if (is_taken_at_return(key.user))
+	if (is_taken_at_return(key.user)) {
 		count_at_return(task, thread, &key, weight);
-	else
+	} else {
 		count(&key, weight);
+		send_counted(thread, &key);
+	}
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "counts.h"
 #include "stacks/stack_capture.h"
 #include "clock/thread_clock.h"
+#include "clock/lane_events.h"
 
 /*
  * True if the kernel has sched_exit_tp; set by user space. It has no effect if
@@ -31,6 +32,8 @@ struct returning {
 	u64 instance;
 	struct stack_key key;
 	struct tally weight;
+	/* Part of the thread's lane with the interval; all 0 if there is none. */
+	struct lane_part part;
 };
 
 struct {
@@ -82,6 +85,8 @@ static __noinline int count_returned(struct returning *returning, u64 user)
 	returning->task = 0;
 	returning->key.user = user;
 	count(&returning->key, &returning->weight);
+	if (want_timeline && returning->part.start)
+		send_lane(&returning->key, &returning->part, true);
 	*here -= 1;
 	return 0;
 }
@@ -104,6 +109,15 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning->instance = thread->instance;
 	returning->key = *key;
 	returning->weight = *weight;
+	if (want_timeline) {
+		returning->part = (struct lane_part){};
+		/* A sampled interval stands for others, so it is not sent as counted. */
+		if (has_pending(&thread->lane) && !key->period) {
+			if (thread->lane.is_wanted)
+				returning->part = thread->lane.pending;
+			thread->lane.pending = (struct lane_part){};
+		}
+	}
 	returning->switches = switch_count(task);
 	returning->task = (u64)task;
 	/*

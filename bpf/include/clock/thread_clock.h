@@ -14,26 +14,29 @@
 #ifndef SYSTEMSCOPE_THREAD_CLOCK_H
 #define SYSTEMSCOPE_THREAD_CLOCK_H
 
-#include "clock/thread_record.h"
+#include "clock/lanes.h"
 
 /*
  * Adds the open interval to @state's sum. Returns the interval's end, at which the next
  * one begins: @now, or later if another CPU, whose event we waited for after reading
  * the time, began the interval after @now.
  */
-static __always_inline u64 close_interval(struct thread *thread,
+static __always_inline u64 close_interval(const struct clock_program *program,
+					  struct thread *thread,
 					  enum thread_state state, u64 now)
 {
 	u64 since = clock_since(*(volatile u64 *)&thread->clock);
 
 	if (now < since)
 		now = since;
-	if (state == THREAD_RUNNING)
+	if (state == THREAD_RUNNING) {
 		thread->running += now - since;
-	else if (state == THREAD_RUNNABLE)
+		add_running(program, thread, now - since);
+	} else if (state == THREAD_RUNNABLE) {
 		thread->runnable += now - since;
-	else
+	} else {
 		thread->blocked += now - since;
+	}
 	return now;
 }
 
@@ -42,14 +45,15 @@ static __always_inline u64 close_interval(struct thread *thread,
  * blocked, the waker's event came between the decision to sleep and the switch. All of
  * the time was then a wait for a CPU.
  */
-static __always_inline u64 close_any_interval(struct thread *thread,
-					      bool was_woken, u64 now)
+static __always_inline u64
+close_any_interval(const struct clock_program *program, struct thread *thread,
+		   bool was_woken, u64 now)
 {
 	enum thread_state state = clock_state(thread->clock);
 
 	if (state == THREAD_BLOCKED && was_woken)
 		state = THREAD_RUNNABLE;
-	now = close_interval(thread, state, now);
+	now = close_interval(program, thread, state, now);
 	if (state == THREAD_BLOCKED)
 		thread->off_blocked = now - thread->off_since;
 	return now;
@@ -63,11 +67,15 @@ static __always_inline void arrive(const struct clock_program *program,
 	enum thread_state state = clock_state(thread->clock);
 	u64 off;
 
-	now = close_any_interval(thread, thread->woken_early, now);
+	now = close_any_interval(program, thread, thread->woken_early, now);
 	off = now - thread->off_since;
-	if (state != THREAD_RUNNING && off)
+	if (state != THREAD_RUNNING && off) {
+		add_off_cpu(program, thread, thread->off_blocked,
+			    off - thread->off_blocked);
 		program->off_cpu(task, thread, thread->off_blocked,
 				 off - thread->off_blocked);
+		settle_pending(program, thread);
+	}
 	thread->woken_early = 0;
 	thread->ran_before = time_run(task);
 	thread->clock = clock_at(now, THREAD_RUNNING);
@@ -107,14 +115,14 @@ static __always_inline u64 unseen_departure(struct task_struct *task,
  * Records that the thread left its CPU, for @state, at a switch that the kernel did not
  * show. The stack is not known; the scheduler's account has the time.
  */
-static __always_inline void depart_belatedly(struct task_struct *task,
-					     struct thread *thread, u32 state,
-					     u64 now)
+static __always_inline void
+depart_belatedly(const struct clock_program *program, struct task_struct *task,
+		 struct thread *thread, u32 state, u64 now)
 {
 	now = unseen_departure(task, thread, now);
 	if (!window_is_over(now))
 		__sync_fetch_and_add(&lost.switches, 1);
-	now = close_interval(thread, THREAD_RUNNING, now);
+	now = close_interval(program, thread, THREAD_RUNNING, now);
 	thread->off_since = now;
 	thread->off_blocked = 0;
 	thread->off_state = state;
@@ -134,8 +142,13 @@ static __always_inline void leave(const struct clock_program *program,
 				  struct task_struct *task,
 				  struct thread *thread, u64 now)
 {
-	now = close_interval(thread, clock_state(thread->clock),
-			     moved_by(task, now));
+	bool is_running = clock_state(thread->clock) == THREAD_RUNNING;
+
+	now = close_any_interval(program, thread, false, moved_by(task, now));
+	if (!is_running)
+		add_off_cpu(program, thread, thread->off_blocked,
+			    now - thread->off_since - thread->off_blocked);
+	end_lane(program, thread);
 	end_thread(program, task, thread, now);
 }
 
@@ -190,9 +203,10 @@ static __always_inline void switch_out(const struct clock_program *program,
 	}
 	if (clock_state(thread->clock) != THREAD_RUNNING)
 		arrive_belatedly(program, task, thread, now);
-	now = close_interval(thread, THREAD_RUNNING, now);
+	now = close_interval(program, thread, THREAD_RUNNING, now);
 
 	if (voluntary && (state & TASK_DEAD)) {
+		end_lane(program, thread);
 		end_thread(program, task, thread, now);
 		return;
 	}
@@ -232,7 +246,7 @@ static __always_inline void switch_in(const struct clock_program *program,
 	}
 	/* The thread left unseen. No waker is known, so it counts as runnable. */
 	if (clock_state(thread->clock) == THREAD_RUNNING)
-		depart_belatedly(task, thread, 0, now);
+		depart_belatedly(program, task, thread, 0, now);
 	arrive(program, task, thread, now);
 }
 

@@ -6,6 +6,7 @@
 #ifndef SYSTEMSCOPE_THREAD_RECORD_H
 #define SYSTEMSCOPE_THREAD_RECORD_H
 
+#include "clock/lane.h"
 #include "clock/moves.h"
 #include "events.h"
 #include "targets/filter.h"
@@ -109,6 +110,8 @@ struct thread {
 	u32 unused;
 	struct work work;
 	u8 comm[COMM_LENGTH];
+	/* All 0 without a timeline. */
+	struct lane lane;
 };
 
 /* Account of a thread that ended. Its clock stopped at @ended. */
@@ -159,6 +162,12 @@ struct clock_program {
 	 */
 	void (*off_cpu)(struct task_struct *task, struct thread *thread,
 			u64 blocked, u64 runnable);
+	/*
+	 * Sends a part of the thread's lane, whose off-CPU interval is not counted.
+	 * NULL in programs without a timeline.
+	 */
+	int (*send_part)(const struct thread *thread,
+			 const struct lane_part *part);
 };
 
 enum thread_kind {
@@ -251,6 +260,8 @@ static __always_inline void set_ids(struct task_struct *task,
 {
 	thread->pid = namespace_pid(task);
 	thread->instance = is_kernel_thread(task) ? 0 : process_instance(task);
+	thread->lane.is_wanted = want_timeline &&
+				 (!measure_everything || is_chosen(task));
 }
 
 /*
@@ -281,6 +292,7 @@ static __noinline struct thread *new_thread(const struct clock_program *program,
 	thread->switches = switch_count(task);
 	thread->ran_before = time_run(task);
 	thread->work.certainty = CERTAIN_SOON;
+	thread->lane.since = since;
 	set_ids(task, thread);
 	if (state == THREAD_RUNNING)
 		thread->ran_before -= bpf_ktime_get_ns() - since;

@@ -139,7 +139,8 @@ static __always_inline enum wait_end end_of_open(const struct thread *thread,
  * Returns whether that ends an off-CPU interval that counts, and then sets @closed.
  * @open: data of the open interval, used if it is of the same interval.
  */
-static __always_inline bool close_record(struct thread *thread,
+static __always_inline bool close_record(const struct clock_program *program,
+					 struct thread *thread,
 					 const struct open_interval *open,
 					 u64 end, weigh_interval *weigh,
 					 struct closed_interval *closed)
@@ -159,13 +160,18 @@ static __always_inline bool close_record(struct thread *thread,
 		kernel = open->kernel;
 		object = open->object;
 	}
-	end = close_any_interval(thread, was_woken, end);
+	end = close_any_interval(program, thread, was_woken, end);
 	thread->clock = clock_at(end, clock_state(thread->clock));
 	off = end - thread->off_since;
+	if (!is_running)
+		add_off_cpu(program, thread, thread->off_blocked,
+			    off - thread->off_blocked);
 	if (is_running || !off || !is_chosen ||
 	    !weigh(thread, thread->off_blocked, off - thread->off_blocked, true,
-		   &weighed))
+		   &weighed)) {
+		end_lane(program, thread);
 		return false;
+	}
 	closed->key = (struct stack_key){
 		.pid = thread->pid,
 		.tid = per_thread ? thread->tid : 0,
@@ -180,6 +186,8 @@ static __always_inline bool close_record(struct thread *thread,
 		closed->key.user = STACK_MISSED;
 	__builtin_memcpy(closed->key.comm, thread->comm, COMM_LENGTH);
 	closed->weight = weighed.weight;
+	send_counted(thread, &closed->key);
+	end_lane(program, thread);
 	return true;
 }
 
@@ -187,8 +195,9 @@ static __always_inline bool close_record(struct thread *thread,
  * Corrects the record of a thread that says since before the window's end that the
  * thread runs, while the thread is off its CPU: the departure was not seen.
  */
-static __always_inline void settle_unseen_departure(struct task_struct *task,
-						    struct thread *thread)
+static __always_inline void
+settle_unseen_departure(const struct clock_program *program,
+			struct task_struct *task, struct thread *thread)
 {
 	u64 clock = *(volatile u64 *)&thread->clock;
 
@@ -197,7 +206,8 @@ static __always_inline void settle_unseen_departure(struct task_struct *task,
 		return;
 	/* The thread may be leaving right now, which its event records. */
 	if (*(volatile u64 *)&thread->clock == clock)
-		depart_belatedly(task, thread, task_state(task), window_now());
+		depart_belatedly(program, task, thread, task_state(task),
+				 window_now());
 }
 
 /* Reads the stack of a thread that is still off the CPU, right after the window's end. */
@@ -215,7 +225,7 @@ read_open_interval(const struct clock_program *program,
 	if (!thread)
 		return 0;
 	BPF_CORE_READ_STR_INTO(&thread->comm, task, comm);
-	settle_unseen_departure(task, thread);
+	settle_unseen_departure(program, task, thread);
 
 	open.off_since = *(volatile u64 *)&thread->off_since;
 	if (!is_off_cpu(thread, open.off_since) ||
@@ -250,8 +260,8 @@ static __always_inline int close_thread(const struct clock_program *program,
 	record = bpf_map_lookup_elem(program->threads, &task);
 	if (!record)
 		return false;
-	return close_record(&record->thread, &record->open, window_stop, weigh,
-			    &closed);
+	return close_record(program, &record->thread, &record->open,
+			    window_stop, weigh, &closed);
 }
 
 /*
@@ -339,8 +349,9 @@ static __always_inline int write_departure(const struct clock_program *program,
 			open.object = NO_OBJECT;
 		}
 	}
-	departure.has_interval = close_record(thread, &open, departure.left,
-					      weigh, &departure.interval);
+	departure.has_interval = close_record(program, thread, &open,
+					      departure.left, weigh,
+					      &departure.interval);
 	departure.left = clock_since(thread->clock);
 	bpf_seq_write(ctx->meta->seq, &departure, sizeof(departure));
 	return 0;

@@ -60,8 +60,8 @@ pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
     HelpFlag, IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
-    ThreadNameFlags, VersionFlag, WaitFlags, WalkFlags, check_processes, check_threads,
-    check_width, nobody_named,
+    ThreadNameFlags, TimelineFlags, VersionFlag, WaitFlags, WalkFlags, check_processes,
+    check_threads, check_width, nobody_named,
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;

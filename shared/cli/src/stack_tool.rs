@@ -186,7 +186,7 @@ fn measure_and_write<Tool: StackTool>(
     let remark = tool.remark(&collected.total());
     let nobody = collected.unseen_thread_name().map(nobody_named);
     let weigh = |tally: &Tally| tool.weigh(tally);
-    let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), weigh);
+    let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), meta.window, weigh);
     tool.retain(&mut named.profile);
     meta.bursts = std::mem::take(&mut named.profile.meta.bursts);
     named.profile.meta = meta;
@@ -259,6 +259,7 @@ fn measure<Tool: StackTool>(
     })?;
     meta.targets = tool.subject().into();
     meta.window = meta::window(start, stop);
+    meta.timeline_least_ns = tool.stacks().timeline_least_ns;
     Ok(session.close(stop)?)
 }
 

@@ -34,6 +34,7 @@ const STACKS: StackChoice = StackChoice {
     sources: Sources::None,
     objects: false,
     thread_names: None,
+    timeline_least_ns: None,
 };
 
 /// Start of a part of the window that does not end before the test does.
@@ -105,7 +106,12 @@ fn profile(collected: Collected) -> Profile {
         vec![(None, weight)]
     };
     collected
-        .name(Unit::Samples, WakersShown::No, events)
+        .name(
+            Unit::Samples,
+            WakersShown::No,
+            profile::Window::default(),
+            events,
+        )
         .profile
 }
 

@@ -37,6 +37,7 @@ const STACKS: StackChoice = StackChoice {
     sources: Sources::None,
     objects: false,
     thread_names: None,
+    timeline_least_ns: None,
 };
 
 /// Process of the program `runtime.c`, until it is dropped.
@@ -104,7 +105,12 @@ fn measured(program: &Program) -> (Profile, Vec<String>) {
         };
         vec![(None, weight)]
     };
-    let named = collected.name(Unit::Nanoseconds, WakersShown::No, weigh);
+    let named = collected.name(
+        Unit::Nanoseconds,
+        WakersShown::No,
+        profile::Window::default(),
+        weigh,
+    );
     (named.profile, named.diagnostics.languages)
 }
 

@@ -85,7 +85,7 @@ impl StackTool for Arguments {
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
         let all = tally.blocked + tally.runnable;
         let weight = |value| cli::weight_of(value, all, tally);
-        if self.states {
+        if self.states || self.output.needs().times {
             vec![
                 (Some(State::Blocked), weight(tally.blocked)),
                 (Some(State::Runnable), weight(tally.runnable)),

@@ -59,7 +59,10 @@ impl StackTool for Arguments {
         let stacks = self.stacks();
         stacks.configure_objects(object, kernel)?;
         // A wait for a thread's end is recognized by that thread's account.
-        object.set(bpf::constants::WANT_THREAD_ENDS, stacks.objects)?;
+        object.set(
+            bpf::constants::WANT_THREAD_ENDS,
+            stacks.objects || self.output.needs().accounts,
+        )?;
         object.set(bpf::constants::CHAIN_LENGTH, self.chain)?;
         object.set(bpf::constants::MEASURE_EVERYTHING, self.follows_chain())?;
         self.intervals.filter().configure(object, kernel)?;
@@ -99,7 +102,7 @@ impl StackTool for Arguments {
 
     fn weigh(&self, tally: &Tally) -> Vec<(Option<State>, Weight)> {
         let weight = |value| cli::weight_of(value, tally.blocked, tally);
-        if self.states {
+        if self.states || self.output.needs().times {
             vec![
                 (Some(State::Blocked), weight(tally.blocked)),
                 (Some(State::Runnable), weight(tally.runnable)),
@@ -126,7 +129,7 @@ impl StackTool for Arguments {
 
     fn remark(&self, total: &Tally) -> Option<String> {
         let microseconds = total.runnable / 1000;
-        (!self.states).then(|| {
+        (!self.states && !self.output.needs().times).then(|| {
             format!(
                 "left out {microseconds} us of waiting for a CPU after wake-ups; --states shows it"
             )

@@ -7,6 +7,7 @@ mod interval;
 mod output;
 mod target;
 mod thread_name;
+mod timeline;
 mod wait;
 mod walk;
 
@@ -25,6 +26,7 @@ pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads, check_width};
 pub use thread_name::{ThreadNameFlags, nobody_named};
+pub use timeline::TimelineFlags;
 pub use wait::WaitFlags;
 pub use walk::WalkFlags;
 
@@ -104,6 +106,7 @@ impl StackFlags {
             // Without the kernel stack a wait has no reason, and so no resource.
             objects: !self.user_stacks_only && needs.reasons,
             thread_names: target.thread_name().cloned(),
+            timeline_least_ns: needs.times.then(|| output.timeline.least_ns()),
         }
     }
 

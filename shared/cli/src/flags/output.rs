@@ -9,6 +9,7 @@ use collect::Sources;
 use export::folded::Folded;
 use export::{Format, Needs, Options, by_name};
 
+use super::TimelineFlags;
 use crate::destinations::{Planned, format_of_file, pair};
 
 /// Heading of the flags that choose formats and files.
@@ -55,6 +56,9 @@ pub struct OutputFlags {
 
     #[command(flatten)]
     pub(crate) frames: FrameFlags,
+
+    #[command(flatten)]
+    pub(crate) timeline: TimelineFlags,
 }
 
 /// Flags that add to the text of frames.
@@ -201,10 +205,19 @@ impl OutputFlags {
             threads: self.per_thread,
             processes: self.per_process,
             reasons: self.frames.reasons,
+            times: self.timeline.timeline,
             ..Needs::NAMES
         };
         let needs = formats.iter().map(|format| format.needs());
-        needs.fold(flags, |sum, needs| sum | needs)
+        let needs = needs.fold(flags, |sum, needs| sum | needs);
+        Needs {
+            threads: needs.threads || needs.times,
+            processes: needs.processes || needs.times,
+            accounts: needs.accounts || needs.times,
+            reasons: needs.reasons || needs.times,
+            wakers: needs.wakers || needs.times,
+            ..needs
+        }
     }
 
     /// Returns the options for writing stacks.

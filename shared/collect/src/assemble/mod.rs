@@ -4,6 +4,7 @@ mod diagnostics;
 pub(crate) mod draft;
 mod naming;
 mod stacks;
+mod timeline;
 mod wakers;
 mod walks;
 

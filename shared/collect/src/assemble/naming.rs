@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bpf::types::{COMM_LENGTH, Tally};
 use profile::{
     Bursts, EndedBy, Id, Losses, Profile, Reason, Sample, Stack, State, Table, Thread, ThreadId,
-    Unit, Wait, Wakers, Weight,
+    Unit, Wait, Wakers, Weight, Window,
 };
 
 use waits::{Place, Reasons, delay_wait};
@@ -13,6 +13,7 @@ use waits::{Place, Reasons, delay_wait};
 use super::diagnostics::Diagnostics;
 use super::draft::Draft;
 use super::stacks::{NamedStack, Quality};
+use super::timeline::{self, KeySamples};
 use super::wakers::{NamedWaker, Seen};
 use super::walks::Walks;
 use crate::record::sums::{self, Settled};
@@ -48,15 +49,18 @@ struct Naming {
     shown: WakersShown,
     /// Thread names as the kernel keeps them, by their IDs in sums.
     comms: Table<[u8; COMM_LENGTH]>,
+    /// Samples to which rows of the timeline refer.
+    timed: KeySamples,
 }
 
 impl Collected {
-    /// Names every counted stack. `weigh` returns a tally's weight in each state; weights of 0
+    /// Names every counted stack of the `window`. `weigh` returns a tally's weight in each state; weights of 0
     /// are left out.
     pub fn name(
         mut self,
         unit: Unit,
         shown: WakersShown,
+        window: Window,
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
     ) -> Named {
         let Settled { sums, comms } = self.resolve();
@@ -68,6 +72,11 @@ impl Collected {
             worth: Worth::default(),
             shown,
             comms,
+            timed: self
+                .timeline
+                .as_ref()
+                .map(KeySamples::new)
+                .unwrap_or_default(),
         };
         // There may be millions of sums: their memory shrinks while the samples grow.
         let mut sums = sums.into_rows();
@@ -82,9 +91,9 @@ impl Collected {
             mut draft,
             reasons,
             worth,
+            timed,
             ..
         } = naming;
-        reasons.judge_idleness(&mut draft.profile);
         self.add_threads(&mut draft);
         draft.profile.meta.bursts = self.bursts(&draft.profile, weigh);
         draft.profile.losses = Losses {
@@ -92,6 +101,10 @@ impl Collected {
             threads: self.lost.thread_ends + self.lost.children,
             ..worth.losses
         };
+        if let Some(rows) = self.timeline.take() {
+            timeline::add(&mut draft, rows, &timed, window);
+        }
+        reasons.judge_idleness(&mut draft.profile);
         draft.profile.walk_ends = worth.walks.ends();
         let notes = reasons.note().into_iter();
         let left_out = LeftOut {
@@ -164,7 +177,8 @@ impl Collected {
                 is_sampled: key.period.is_some(),
                 ..Sample::new(comm, Some(key.thread), named.stack)
             };
-            draft.profile.add(sample, weight);
+            let sample = draft.profile.add(sample, weight);
+            naming.timed.add(key, state, sample);
         }
     }
 

@@ -18,6 +18,7 @@ use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
 use process::Process;
+use rustix::event::epoll;
 
 use crate::record::LeftOut;
 use crate::record::StackChoice;
@@ -26,6 +27,7 @@ use crate::record::counts::sums::Settled;
 use crate::record::counts::{Arrived, DoubleBuffer, Parts, Sums};
 use crate::record::stacks::{Outcome, Stacks, UserStack};
 use crate::record::thread_names::ThreadNames;
+use crate::record::timeline::{Receiver, Timeline};
 use crate::record::wakers::Wakers;
 use crate::record::window_variables::WindowVariables;
 use process::Living;
@@ -219,6 +221,8 @@ pub struct Collector<'a> {
     /// Number of drains of the ring buffer. Each drain renews every process's share.
     turn: Variable<'a, u64>,
     ring: RingBuffer<'a>,
+    /// Receiver of the timeline, if one is recorded.
+    timeline: Option<Receiver<'a>>,
     inbox: Rc<RefCell<Inbox<'a>>>,
     sums: Sums,
     parts: Parts,
@@ -256,6 +260,8 @@ pub struct Collected {
     pub(crate) notes: Vec<String>,
     /// Counts of what found no capacity.
     pub(crate) left_out: LeftOut,
+    /// Timeline, if one was recorded.
+    pub(crate) timeline: Option<Timeline>,
 }
 
 impl<'a> Collector<'a> {
@@ -288,6 +294,10 @@ impl<'a> Collector<'a> {
             dumps_allowed: object.variable(bpf::variables::DUMPS_ALLOWED)?,
             turn: object.variable(bpf::variables::EVENTS_TURN)?,
             ring,
+            timeline: match choice.timeline_least_ns {
+                Some(_) => Some(Receiver::new(object)?),
+                None => None,
+            },
             inbox,
             sums: Sums::new(choice.per_process),
             parts: Parts::new(),
@@ -317,20 +327,32 @@ impl<'a> Collector<'a> {
 
     /// Returns a descriptor that is readable when messages should be taken at once.
     pub fn readiness(&self) -> Result<OwnedFd> {
-        // SAFETY: the ring buffer's descriptor is open as long as `self.ring` lives.
-        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
-        fd.try_clone_to_owned().context("watch the ring buffer")
+        const ACTION: &str = "watch the ring buffer";
+        let all = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(io::Error::from)
+            .context(ACTION)?;
+        let timeline = self.timeline.as_ref().map(Receiver::ring);
+        for ring in [Some(&self.ring), timeline].into_iter().flatten() {
+            // SAFETY: the ring buffer's descriptor is open as long as the ring buffer lives.
+            let fd = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
+            let data = epoll::EventData::new_u64(0);
+            epoll::add(&all, fd, data, epoll::EventFlags::IN)
+                .map_err(io::Error::from)
+                .context(ACTION)?;
+        }
+        Ok(all)
     }
 
     /// Takes the messages that have arrived, and moves the window's end to `stop` if that is
     /// known.
     pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.close_window(stop);
-        consume(&self.ring, &self.turn)?;
+        self.consume()?;
         let stack_of = |task| stack_of(self.threads.as_ref()?, task);
         if let Some(dumps) = self.inbox.borrow_mut().unwind(false, stack_of) {
             self.dumps_allowed.set(dumps);
         }
+        self.settle_timeline();
         // Programs ask for a drain at half of the capacity, too.
         if self.counts.used() >= self.counts.room() / 2 {
             self.drain()?;
@@ -341,6 +363,28 @@ impl<'a> Collector<'a> {
             self.sweep()?;
         }
         Ok(())
+    }
+
+    /// Consumes the messages that have arrived: stacks first, then the rows that refer to them.
+    fn consume(&self) -> Result<()> {
+        self.turn.set(self.turn.get() + 1);
+        consume(&self.ring)?;
+        self.timeline.as_ref().map_or(Ok(()), Receiver::take)
+    }
+
+    /// Settles the rows of the timeline whose stacks, wakers and resources have arrived.
+    fn settle_timeline(&mut self) {
+        if let Some(timeline) = &self.timeline {
+            let inbox = self.inbox.borrow();
+            timeline.with_rows(|rows| {
+                rows.settle(&mut self.sums, inbox.arrived(), |_, _| false);
+            });
+        }
+    }
+
+    /// Takes the receiver of the timeline, whose messages the caller takes from now on.
+    pub(crate) fn take_timeline(&mut self) -> Option<Receiver<'a>> {
+        self.timeline.take()
     }
 
     /// Adds an interval whose end programs did not see.
@@ -395,6 +439,14 @@ impl<'a> Collector<'a> {
         for id in self.sums.open_ids().chain(inbox.wakers.open_ids()) {
             unused.remove(&id);
         }
+        if let Some(timeline) = &self.timeline {
+            timeline.with_rows(|rows| {
+                for id in rows.open_ids() {
+                    unused.remove(&id);
+                }
+                rows.forget_ids();
+            });
+        }
         inbox.forget(&unused, &living);
         Ok(())
     }
@@ -438,7 +490,8 @@ impl<'a> Collector<'a> {
     fn drain(&mut self) -> Result<()> {
         let full = self.counts.swap()?;
         // Stacks first, then the counts under their IDs.
-        consume(&self.ring, &self.turn)?;
+        self.turn.set(self.turn.get() + 1);
+        consume(&self.ring)?;
         let inbox = &mut *self.inbox.borrow_mut();
         inbox.wakers.settle(&inbox.stacks, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
@@ -465,6 +518,7 @@ impl<'a> Collector<'a> {
             parts,
             thread_names,
             counts,
+            timeline,
             ..
         } = self;
         drop(ring);
@@ -497,6 +551,7 @@ impl<'a> Collector<'a> {
             lost,
             left_out: (unwinder.as_ref()).map_or_else(LeftOut::default, |it| it.missing().into()),
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
+            timeline: timeline.map(Receiver::finish).transpose()?,
         })
     }
 }
@@ -542,17 +597,18 @@ impl Collected {
             objects: &self.objects,
         };
         self.sums.settle(arrived, |_, _| true);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.settle(&mut self.sums, arrived, |_, _| true);
+        }
         self.stacks.drop_ids();
         self.sums.take_settled()
     }
 }
 
 /// Consumes the messages that are in the ring buffer now. On a loaded machine, new messages may
-/// arrive faster than they are consumed. The drain begins a new `turn`: see
-/// `bpf/include/shares.h`.
-fn consume(messages: &RingBuffer<'_>, turn: &Variable<'_, u64>) -> Result<()> {
-    turn.set(turn.get() + 1);
-    // SAFETY: the ring buffer is open as long as `messages` lives, and has the ring of `events`.
+/// arrive faster than they are consumed.
+pub(crate) fn consume(messages: &RingBuffer<'_>) -> Result<()> {
+    // SAFETY: the ring buffer is open as long as `messages` lives, and has one ring.
     let ring = unsafe { libbpf_sys::ring_buffer__ring(messages.as_libbpf_object().as_ptr(), 0) };
     // SAFETY: as before.
     let end = unsafe { libbpf_sys::ring__producer_pos(ring) };

@@ -12,6 +12,7 @@ mod spans;
 mod stack_choice;
 mod stacks;
 mod thread_names;
+mod timeline;
 mod wakers;
 mod window_variables;
 
@@ -24,4 +25,5 @@ pub use stack_choice::{Detail, StackChoice};
 pub(crate) use account::Account;
 pub(crate) use counts::sums;
 pub(crate) use stacks::{Captured, Outcome, Stacks, WalkEnd, Walked};
+pub(crate) use timeline::{Part as TimelinePart, Timeline};
 pub(crate) use wakers::{Hop, Wakers};

@@ -4,6 +4,7 @@ use loader::{Kernel, LoadedObject, OpenObject, Result};
 use regex::Regex;
 use symbolize::Sources;
 
+use crate::record::timeline;
 use unwind_tables::{CallGraph, Unwinder, Walking, make_room_for_tables};
 
 /// Choice of the stacks to capture, and of their owners and details.
@@ -27,6 +28,9 @@ pub struct StackChoice {
     pub objects: bool,
     /// Expression that the names of the threads must match.
     pub thread_names: Option<Regex>,
+    /// Minimum length, in ns, of an interval with a row of its own in the timeline; `None` without
+    /// a timeline.
+    pub timeline_least_ns: Option<u64>,
 }
 
 impl StackChoice {
@@ -36,6 +40,7 @@ impl StackChoice {
         object.set(bpf::constants::WANT_KERNEL_STACKS, self.kernel)?;
         self.walking.configure(object)?;
         object.set(bpf::constants::PER_THREAD, self.per_thread)?;
+        timeline::configure(object, self.timeline_least_ns)?;
         make_room_for_tables(object)
     }
 

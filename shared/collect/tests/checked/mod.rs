@@ -22,6 +22,7 @@ const STACKS: StackChoice = StackChoice {
     sources: Sources::None,
     objects: false,
     thread_names: None,
+    timeline_least_ns: None,
 };
 
 /// Process of python3 that runs until it is dropped.

@@ -46,7 +46,12 @@ fn what_programs_lost_is_lost_to_the_profile() {
         children: 6,
         ..collected.lost
     };
-    let named = collected.name(Unit::Nanoseconds, WakersShown::No, off_cpu);
+    let named = collected.name(
+        Unit::Nanoseconds,
+        WakersShown::No,
+        Window::default(),
+        off_cpu,
+    );
     let Losses {
         events, threads, ..
     } = named.profile.losses;
@@ -59,7 +64,7 @@ fn wake_ups_that_were_not_seen_are_counted() {
         let mut collected = collected();
         blocked(&mut collected, waker);
         let shown = WakersShown::Yes { kernel: false };
-        let named = collected.name(Unit::Nanoseconds, shown, off_cpu);
+        let named = collected.name(Unit::Nanoseconds, shown, Window::default(), off_cpu);
         assert_eq!(named.diagnostics.missed_wakers, missed);
     }
 }

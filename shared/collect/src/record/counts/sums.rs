@@ -66,13 +66,18 @@ impl Sums {
 
     /// Adds counts under `key`.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally, arrived: Arrived<'_>) {
+        match self.settled_key(key, arrived) {
+            Some(key) => add(self.settled.sums.entry(key), tally),
+            None => add(self.open.entry(key).or_default(), tally),
+        }
+    }
+
+    /// Returns the key of a settled sum, if the stacks, the waker and the resource have arrived.
+    pub(crate) fn settled_key(&mut self, key: StackKey, arrived: Arrived<'_>) -> Option<Key> {
         let [user, kernel] = [key.user, key.kernel].map(|id| arrived.stacks.captured(id));
-        let waker = arrived.wakers.first(key.waker);
-        let object = arrived.objects.first(key.object);
-        let (Some(user), Some(kernel), Some(waker), Some(object)) = (user, kernel, waker, object)
-        else {
-            return add(self.open.entry(key).or_default(), tally);
-        };
+        let (user, kernel) = (user?, kernel?);
+        let waker = arrived.wakers.first(key.waker)?;
+        let object = arrived.objects.first(key.object)?;
         let StackKey {
             pid,
             tid,
@@ -80,7 +85,7 @@ impl Sums {
             period,
             ..
         } = key;
-        let key = Key {
+        Some(Key {
             thread: if self.per_process {
                 ThreadId { pid, tid }
             } else {
@@ -93,26 +98,14 @@ impl Sums {
             object,
             end: WaitEnd(wait_end as u32),
             period: NonZeroU64::new(period),
-        };
-        add(self.settled.sums.entry(key), tally);
+        })
     }
 
     /// Tries to settle the open sums. An ID that has not arrived counts as missed if `is_lost`
     /// returns true for the process and the ID.
     pub(crate) fn settle(&mut self, arrived: Arrived<'_>, is_lost: impl Fn(u32, u64) -> bool) {
-        for (mut key, tally) in std::mem::take(&mut self.open) {
-            for id in [&mut key.user, &mut key.kernel] {
-                if arrived.stacks.captured(*id).is_none() && is_lost(key.pid, *id) {
-                    *id = STACK_MISSED;
-                }
-            }
-            if !arrived.wakers.has(key.waker) && is_lost(key.pid, key.waker) {
-                key.waker = WAKER_MISSED;
-            }
-            if arrived.objects.first(key.object).is_none() && is_lost(key.pid, key.object) {
-                key.object = NO_OBJECT;
-            }
-            self.add(key, &tally, arrived);
+        for (key, tally) in std::mem::take(&mut self.open) {
+            self.add(without_lost(key, arrived, &is_lost), &tally, arrived);
         }
     }
 
@@ -135,6 +128,27 @@ impl Sums {
     pub(crate) fn take_settled(&mut self) -> Settled {
         std::mem::take(&mut self.settled)
     }
+}
+
+/// Replaces the IDs of a key that have not arrived and of which `is_lost` returns true for the
+/// process and the ID: they count as missed.
+pub(crate) fn without_lost(
+    mut key: StackKey,
+    arrived: Arrived<'_>,
+    is_lost: impl Fn(u32, u64) -> bool,
+) -> StackKey {
+    for id in [&mut key.user, &mut key.kernel] {
+        if arrived.stacks.captured(*id).is_none() && is_lost(key.pid, *id) {
+            *id = STACK_MISSED;
+        }
+    }
+    if !arrived.wakers.has(key.waker) && is_lost(key.pid, key.waker) {
+        key.waker = WAKER_MISSED;
+    }
+    if arrived.objects.first(key.object).is_none() && is_lost(key.pid, key.object) {
+        key.object = NO_OBJECT;
+    }
+    key
 }
 
 /// Adds `tally` to `sum`.

@@ -14,6 +14,7 @@ use crate::record::session::moves::Moves;
 use crate::record::session::pace::Pace;
 use crate::record::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::record::session::returns::Returns;
+use crate::record::timeline::{self, Receiver};
 use crate::record::{Collected, Collector, Session, StackChoice};
 
 /// Programs on the scheduler's events: `include/clock/clock_events.h`.
@@ -54,6 +55,9 @@ impl<'a> ClockSession<'a> {
     ) -> Result<Self> {
         let mut links = targets.fill(object, kernel)?;
         links.extend(object.attach(&HOOKS)?);
+        if stacks.timeline_least_ns.is_some() {
+            links.extend(object.attach(&timeline::PROGRAMS)?);
+        }
         let returns = Returns::attach(object, &mut links)?;
         let mut session = ClockSession {
             links,
@@ -164,14 +168,16 @@ impl Session for ClockSession<'_> {
         drop(self.links);
         let untimed = self.moves.as_ref().map_or(0, Moves::untimed);
         drop(self.moves);
+        let timeline = self.collector.take_timeline();
         // From here on no program changes a record.
         let mut collected = self.collector.finish()?;
         for (key, tally) in self.returns.iter().flat_map(Returns::left_over) {
             collected.add(key, &tally);
         }
-        let left_unseen = (self.closing).close(stop, |closed| {
+        let left_unseen = (self.closing).close(stop, timeline.as_ref(), |closed| {
             collected.add(closed.key, &closed.weight);
         })?;
+        collected.timeline = timeline.map(Receiver::finish).transpose()?;
         let ended = std::mem::take(&mut collected.ended);
         let accounts = (self.closing).take_accounts(stop, &ended, self.departed)?;
         collected.lost.switches += left_unseen;

@@ -9,6 +9,7 @@ use loader::{Context, LoadedObject, Result, Variable, run_here};
 
 use super::unseen_departures;
 use crate::record::account::Account;
+use crate::record::timeline::Receiver;
 
 /// Program and maps that close the records of threads: `close_thread()` of
 /// `include/stacks/stack_edges.h`.
@@ -30,8 +31,13 @@ impl<'a> Closing<'a> {
 
     /// Closes the record of each thread at `stop`, once no program runs any more, and passes the
     /// intervals that count to `add`. Returns the number of threads that left a CPU without an
-    /// event.
-    pub(super) fn close(&self, stop: u64, mut add: impl FnMut(&ClosedInterval)) -> Result<u64> {
+    /// event. Takes the messages of the `timeline` before they fill its buffer.
+    pub(super) fn close(
+        &self,
+        stop: u64,
+        timeline: Option<&Receiver<'_>>,
+        mut add: impl FnMut(&ClosedInterval),
+    ) -> Result<u64> {
         let mut tasks = Vec::new();
         let mut unseen = Vec::new();
         for_each(&self.threads, WHAT, |task, record| {
@@ -45,10 +51,13 @@ impl<'a> Closing<'a> {
             let updated = self.threads.update(task, record, MapFlags::ANY);
             updated.context("note that a thread left its CPU")?;
         }
-        for task in tasks {
-            if run_here(&self.close_record, &[task])? != 0 {
-                add(&self.closed.get());
+        for some in tasks.chunks(CLOSED_AT_ONCE) {
+            for task in some {
+                if run_here(&self.close_record, &[*task])? != 0 {
+                    add(&self.closed.get());
+                }
             }
+            timeline.map_or(Ok(()), Receiver::take)?;
         }
         Ok(unseen.len() as u64)
     }
@@ -71,6 +80,9 @@ impl<'a> Closing<'a> {
         Ok(accounts)
     }
 }
+
+/// Records that are closed before the timeline's messages are taken: at most three for each.
+const CLOSED_AT_ONCE: usize = 4096;
 
 /// Name of the map in errors.
 const WHAT: &str = "the thread clocks";

@@ -1,0 +1,216 @@
+//! Timeline of a measurement: parts of lanes, samples and names of threads, with their times.
+//! Programs send them as `bpf/include/timeline.h` says.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use bpf::types::{LaneEvent, LanePart, NameEvent, SampleEvent, StackKey, TimelineKind};
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+use loader::iterators::copy;
+use loader::{Context, LoadedObject, OpenObject, Result, Variable};
+use profile::ThreadId;
+
+use crate::record::collector::consume;
+use crate::record::counts::Arrived;
+use crate::record::sums::{Key, Sums, without_lost};
+
+/// Sets whether programs send a timeline, and the minimum length in ns of intervals with a row
+/// of their own.
+pub(crate) fn configure(object: &mut OpenObject, least_ns: Option<u64>) -> Result<()> {
+    object.set(bpf::constants::WANT_TIMELINE, least_ns.is_some())?;
+    object.set(bpf::constants::TIMELINE_LEAST, least_ns.unwrap_or(0))?;
+    for program in PROGRAMS {
+        if object.has_program(program) {
+            object.choose(program, least_ns.is_some())?;
+        }
+    }
+    if least_ns.is_none() {
+        object.make_room(bpf::maps::TIMELINE, rustix::param::page_size() as u32)?;
+    }
+    Ok(())
+}
+
+/// Programs that send the names of threads.
+pub(crate) const PROGRAMS: [bpf::ProgramName; 2] =
+    [bpf::programs::NOTE_RENAME, bpf::programs::NOTE_EXEC];
+
+/// Part of a lane, with the number of the key under which its off-CPU interval is counted.
+pub(crate) struct Part {
+    pub(crate) thread: ThreadId,
+    pub(crate) part: LanePart,
+    pub(crate) key: Option<u32>,
+}
+
+/// A sample with its time, in ns of CLOCK_MONOTONIC.
+pub(crate) struct Timed {
+    pub(crate) thread: ThreadId,
+    pub(crate) cpu: u32,
+    pub(crate) time_ns: u64,
+    pub(crate) key: u32,
+}
+
+/// Rows of a timeline.
+#[derive(Default)]
+pub(crate) struct Timeline {
+    keys: Keys,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) samples: Vec<Timed>,
+    pub(crate) names: Vec<NameEvent>,
+    /// Number of messages that found no capacity.
+    pub(crate) lost: u64,
+}
+
+/// Keys of rows, by their numbers.
+#[derive(Default)]
+struct Keys {
+    numbers: HashMap<StackKey, u32>,
+    /// Settled keys; `None` if something of the key has not arrived.
+    settled: Vec<Option<Key>>,
+    open: Vec<(u32, StackKey)>,
+}
+
+impl Keys {
+    fn number(&mut self, key: StackKey) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
+            let number = self.settled.len() as u32;
+            self.settled.push(None);
+            self.open.push((number, key));
+            number
+        })
+    }
+}
+
+impl Timeline {
+    fn take(&mut self, message: &[u8]) {
+        match copy(message).map(TimelineKind) {
+            Some(TimelineKind::TIMELINE_LANE) => self.take_part(message),
+            Some(TimelineKind::TIMELINE_SAMPLE) => self.take_sample(message),
+            Some(TimelineKind::TIMELINE_RENAME | TimelineKind::TIMELINE_EXEC) => {
+                self.names.extend(copy::<NameEvent>(message));
+            }
+            _ => {}
+        }
+    }
+
+    fn take_part(&mut self, message: &[u8]) {
+        let Some(LaneEvent {
+            is_counted,
+            part,
+            key,
+            ..
+        }) = copy(message)
+        else {
+            return;
+        };
+        let StackKey { pid, tid, .. } = key;
+        self.parts.push(Part {
+            thread: ThreadId { pid, tid },
+            part,
+            key: (is_counted != 0).then(|| self.keys.number(key)),
+        });
+    }
+
+    fn take_sample(&mut self, message: &[u8]) {
+        let Some(SampleEvent { cpu, time, key, .. }) = copy(message) else {
+            return;
+        };
+        let StackKey { pid, tid, .. } = key;
+        self.samples.push(Timed {
+            thread: ThreadId { pid, tid },
+            cpu,
+            time_ns: time,
+            key: self.keys.number(key),
+        });
+    }
+
+    /// Settles the keys of which everything has arrived, as [`Sums::settle`] does.
+    pub(crate) fn settle(
+        &mut self,
+        sums: &mut Sums,
+        arrived: Arrived<'_>,
+        is_lost: impl Fn(u32, u64) -> bool,
+    ) {
+        let Keys { settled, open, .. } = &mut self.keys;
+        open.retain(|&(number, key)| {
+            let key = sums.settled_key(without_lost(key, arrived, &is_lost), arrived);
+            settled[number as usize] = key;
+            key.is_none()
+        });
+    }
+
+    /// Forgets which IDs the settled keys had. The IDs may be used again.
+    pub(crate) fn forget_ids(&mut self) {
+        let Keys { numbers, open, .. } = &mut self.keys;
+        numbers.clear();
+        numbers.extend(open.iter().map(|&(number, key)| (key, number)));
+    }
+
+    /// Returns the IDs of keys that could not settle yet.
+    pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
+        let open = self.keys.open.iter();
+        open.flat_map(|(_, key)| [key.user, key.kernel, key.waker])
+    }
+
+    /// Returns the settled key with a number.
+    pub(crate) fn key(&self, number: u32) -> Option<Key> {
+        self.keys.settled.get(number as usize).copied().flatten()
+    }
+
+    /// Returns the settled keys.
+    pub(crate) fn settled_keys(&self) -> impl Iterator<Item = Key> {
+        self.keys.settled.iter().copied().flatten()
+    }
+}
+
+/// Receiver of a timeline, while its programs run.
+pub(crate) struct Receiver<'a> {
+    ring: RingBuffer<'a>,
+    timeline: Rc<RefCell<Timeline>>,
+    lost: Variable<'a, u64>,
+}
+
+impl<'a> Receiver<'a> {
+    pub(crate) fn new(object: &'a LoadedObject) -> Result<Receiver<'a>> {
+        let timeline = Rc::new(RefCell::new(Timeline::default()));
+        let receiver = Rc::clone(&timeline);
+        let messages = object.map(bpf::maps::TIMELINE)?;
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&messages, move |message| {
+                receiver.borrow_mut().take(message);
+                0
+            })
+            .context("map the ring buffer of the timeline")?;
+        Ok(Receiver {
+            ring: builder
+                .build()
+                .context("open the ring buffer of the timeline")?,
+            timeline,
+            lost: object.variable(bpf::variables::TIMELINE_LOST)?,
+        })
+    }
+
+    /// Returns the ring buffer.
+    pub(crate) fn ring(&self) -> &RingBuffer<'a> {
+        &self.ring
+    }
+
+    /// Takes the messages that have arrived.
+    pub(crate) fn take(&self) -> Result<()> {
+        consume(&self.ring)
+    }
+
+    /// Calls `body` with the rows so far.
+    pub(crate) fn with_rows<T>(&self, body: impl FnOnce(&mut Timeline) -> T) -> T {
+        body(&mut self.timeline.borrow_mut())
+    }
+
+    /// Returns all rows, once no program runs any more.
+    pub(crate) fn finish(self) -> Result<Timeline> {
+        self.take()?;
+        let mut timeline = std::mem::take(&mut *self.timeline.borrow_mut());
+        timeline.lost = self.lost.get();
+        Ok(timeline)
+    }
+}
