@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Children for which their parents wait. */
+/* Finds the children for which their parents wait. */
 #ifndef SYSTEMSCOPE_WAITED_CHILDREN_H
 #define SYSTEMSCOPE_WAITED_CHILDREN_H
 
@@ -59,8 +59,8 @@ static __always_inline bool describe_child(struct object_event *event,
 }
 
 /*
- * Describes the child of the pidfd @fd, with which the call goes on even if another
- * thread closes @fd.
+ * Describes the child of the pidfd @fd. The call goes on with this child even if
+ * another thread closes @fd.
  */
 static __always_inline bool describe_child_of_pidfd(struct object_event *event,
 						    struct task_struct *task,
