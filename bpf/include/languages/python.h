@@ -79,7 +79,7 @@ USER_SPACE_KNOWS(struct, python_layout);
 
 /*
  * Bytes of a read of frames. From 3.11 on a thread's frames are contiguous, each caller
- * right before the function that it calls, so one read gets several frames.
+ * before the function that it calls, so one read gets several frames.
  */
 #define PYTHON_WINDOW 1024
 #define PAGE_BYTES 4096ULL

@@ -127,7 +127,10 @@ static __always_inline int add_awaited_cgroup(u64 *ctx)
 	/* Hierarchies of version 1 have other IDs. */
 	if (BPF_CORE_READ(cgroup, root, hierarchy_id))
 		return 0;
-	/* A tool awaits no name that is too long for the buffer. */
+	/*
+	 * Awaited names are shorter than the buffer, so a name that is cut off never
+	 * matches.
+	 */
 	size = bpf_probe_read_kernel_str(wanted.name, sizeof(wanted.name),
 					 name);
 	if (size <= 0)
