@@ -102,9 +102,9 @@ struct {
 /*
  * Returns the flags for data that can wait for user space's next poll, whose time
  * depends on user space's own clock. If samples woke user space, it would run when the
- * timers of other CPUs sample, and never when the timer of its own CPU does. Programs
- * would then sample user space too often or too rarely. A ring buffer that is half full
- * wakes user space.
+ * timers of other CPUs sample, and never at a sample of its own CPU. Programs would
+ * then sample user space too often or too rarely. A ring buffer that is half full wakes
+ * user space.
  */
 static __always_inline u64 can_wait(void)
 {

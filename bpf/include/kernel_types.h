@@ -116,7 +116,7 @@ struct pid___of_tasks {
 	struct hlist_head tasks[1];
 };
 
-/* d_u is a union; d_alias is one of its members. */
+/* d_u is a union with the member d_alias. */
 struct dentry {
 	struct qstr d_name;
 	struct hlist_node d_u;

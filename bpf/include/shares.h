@@ -2,8 +2,8 @@
 /*
  * Fair shares of the ring buffer and of the maps of counts, which all processes use
  * together. A process may take three times as much as it leaves free. No process has a
- * limit before three quarters are used. If N processes take all they can, each gets 3 /
- * (3 N + 1), and 1 / (3 N + 1) stays free for all others.
+ * limit before three quarters are used. If N processes take all that they can, each
+ * gets 3 / (3 N + 1). The rest, 1 / (3 N + 1), stays free for all other processes.
  *
  * A turn ends when user space empties the buffer or map.
  */

@@ -159,7 +159,7 @@ static __always_inline u64 process_started(struct task_struct *task)
 }
 
 /*
- * Returns a number that identifies one program in one process. A later program with the
+ * Returns a number that identifies a program in a process. A later program with the
  * same PID, after the PID's reuse or after exec, gets a greater number. An address is
  * meaningful only together with this number. The number is the process's start time, in
  * ns of CLOCK_MONOTONIC, plus its number of execs.
@@ -232,9 +232,9 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 }
 
 /*
- * Returns whether @task has no user stack. It is then a kernel thread, or a kernel
- * worker within a process (io_uring, vhost). For a worker, copy_thread() clears both
- * registers (arch/x86/kernel/process.c).
+ * Returns whether @task has no user stack. Such a task is a kernel thread, or a kernel
+ * worker of io_uring or vhost within a process. copy_thread() of
+ * arch/x86/kernel/process.c clears both registers of a worker.
  */
 static __always_inline bool has_no_user_stack(struct task_struct *task)
 {
@@ -247,8 +247,8 @@ static __always_inline bool has_no_user_stack(struct task_struct *task)
 }
 
 /*
- * Reads one user register. If bpf_task_pt_regs() exists, its result has a type, so a
- * load reads the register. Otherwise a call reads it.
+ * Reads a user register. If bpf_task_pt_regs() exists, its result has a type, so a load
+ * reads the register. Otherwise a call reads it.
  */
 #define read_user_register(regs, name)                                         \
 	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ? \

@@ -21,8 +21,8 @@ enum no_waker {
 USER_SPACE_KNOWS(enum, no_waker);
 
 /*
- * Message about a hop. A hop in an interrupt has no task: the interrupted task woke
- * nobody.
+ * Message about a hop. A hop in an interrupt has no task, because the interrupted task
+ * did not wake the thread.
  */
 struct waker_event {
 	u32 kind;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Names one kernel address. The kernel takes about 40 ms to write all its symbols
- * (/proc/kallsyms), and a microsecond to name one address.
+ * Names a kernel address. The kernel takes about 40 ms to write all its symbols to a
+ * reader of /proc/kallsyms, and a microsecond to name one address.
  */
 #include "kernel_types.h"
 

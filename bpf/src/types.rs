@@ -1,7 +1,7 @@
 //! Types shared by programs and user space. libbpf-cargo generates them from the objects' BTF:
 //! structs and enums of `include/*.h`, which document each field.
 //!
-//! The build compares sizes and offsets with the ones in BTF.
+//! The build compares their sizes and offsets with those in BTF.
 
 use std::hash::{Hash, Hasher};
 
@@ -34,7 +34,7 @@ pub use crate::offwaketime::types::{
     walk_end as WalkEnd,
 };
 
-/// All types of the programs, for those of the languages.
+/// All types of the programs, among them the layouts of the languages.
 pub use crate::offwaketime::types as headers;
 
 /// Returns the number of elements of an array in a struct.

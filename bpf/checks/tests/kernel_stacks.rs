@@ -89,7 +89,7 @@ fn call() -> impl Strategy<Value = Call> {
 /// Call path: the calls, innermost first, and the number of their system call.
 type Way = (Vec<Call>, u64);
 
-/// Use of a call path, or of a similar one.
+/// Use of a call path, or of a similar call path.
 #[derive(Clone, Debug)]
 struct Taken {
     way: Index,

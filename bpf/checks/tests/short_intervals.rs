@@ -96,8 +96,7 @@ fn waits_in_step_have_their_shares() {
     assert_eq!((tally.longest, tally.squares), (360, 0));
 }
 
-/// The probability that a thread which lives less than a period counts is in proportion to its
-/// time.
+/// A thread that lives less than a period counts with a probability in proportion to its time.
 #[test]
 fn short_lives_have_their_share() {
     const LIVES: u64 = 4000;
@@ -115,7 +114,7 @@ fn short_lives_have_their_share() {
     assert_eq!(kept[&(7, PERIOD)].runnable, 0);
 }
 
-/// A wait can end a period and contain the point of the next one, too.
+/// A wait can end a period and also contain the point of the next period.
 #[test]
 fn a_wait_of_almost_a_period_may_stand_for_two() {
     const WAITS: u64 = 4000;

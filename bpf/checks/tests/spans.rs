@@ -13,7 +13,7 @@ use plain::Plain;
 
 /// Number of owners: more than a CPU has places for, so that owners evict each other.
 const OWNERS: u32 = 3000;
-/// Lengths in ns, all in one bucket.
+/// Lengths in ns, all in the same bucket.
 const LENGTHS: [u64; 3] = [1000, 1007, 1003];
 
 fn read<T: Plain + Default>(bytes: &[u8]) -> T {

@@ -1,5 +1,5 @@
-//! Unwinds made-up stacks in BPF and in Rust. Both find the same frames, also for stacks that
-//! are in the cache or differ from one in the cache by a word. Needs root.
+//! Unwinds made-up stacks in BPF and in Rust. Both find the same frames, also if the cache has
+//! the stack or a stack that differs by a word. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod made_up;

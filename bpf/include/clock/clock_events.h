@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Events that drive the thread clock: a thread leaves a CPU or gets one, is woken, is
+ * Events that drive the thread clock: a thread leaves a CPU, gets a CPU, wakes up, is
  * born, or executes another program.
  */
 #ifndef SYSTEMSCOPE_CLOCK_EVENTS_H
@@ -163,8 +163,8 @@ static __always_inline int follow_exec(const struct clock_program *program,
 
 /*
  * Handles cgroup_attach_task: a task, or its whole process, moved to another cgroup.
- * clock/moves.h says what follows. If one thread alone moved, its record shows whether
- * the move matters.
+ * clock/moves.h explains moves. If only one thread moved, its record shows whether the
+ * move matters.
  */
 static __always_inline int follow_move(const struct clock_program *program,
 				       u64 *ctx)

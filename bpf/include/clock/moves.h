@@ -2,10 +2,10 @@
 /*
  * Moves of processes between cgroups. A move can start or end the measurement of
  * threads without an event of their own. A program notes the time of the move and wakes
- * user space. User space at once runs find_preexisting, for threads without a record,
- * and find_departed, for threads that still have one. The first event after a move
- * takes the time from the note. This event is a visit of an iterator or an event of the
- * thread.
+ * user space. User space then immediately runs find_preexisting for threads without a
+ * record, and find_departed for threads that still have a record. The first event after
+ * a move takes the time from the note. This event is a visit of an iterator or an event
+ * of the thread.
  *
  * If a process moves twice before user space has looked, the last move wins. Its cgroup
  * in between is not known.

@@ -5,8 +5,8 @@
  * Programs thus capture no stack for an interval that does not count.
  *
  * At sched_switch the returning thread is not current yet, so programs cannot read its
- * memory. It is current at sched_exit_tp, at the end of __schedule() (since 6.15). The
- * CPU does no other switch between these two tracepoints.
+ * memory. It is current at sched_exit_tp, which kernels since 6.15 have at the end of
+ * __schedule(). The CPU does no other switch between these two tracepoints.
  */
 #ifndef SYSTEMSCOPE_RETURNS_H
 #define SYSTEMSCOPE_RETURNS_H
@@ -120,8 +120,8 @@ static __always_inline void count_at_return(struct task_struct *task,
 /*
  * Counts the interval that is stored on this CPU. @task is current. If the interval is
  * of another thread, or @task has left the CPU again since, the kernel ran no program
- * at the return. The interval then gets STACK_MISSED, because the current stack is
- * another one.
+ * at the return. The interval then gets STACK_MISSED, because the current stack is not
+ * that of the interval.
  */
 static __always_inline int count_returning(void *ctx, struct task_struct *task)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Sampling of intervals that are too short to be counted one by one. A thread's time in
- * such intervals is divided into periods, for each state separately, and each period
- * keeps one interval. A random point within the period selects it, so an interval is
- * kept with a probability in proportion to its length. A program cannot be in step with
- * the points, because each period has a new one. Each kept interval stands for one
+ * Samples intervals that are too short to count each of them. The time of a thread in
+ * such intervals is divided into periods, separately for each state. Each period keeps
+ * one interval. A random point within the period selects it, so an interval is kept
+ * with a probability in proportion to its length. A program cannot be in step with the
+ * points, because each period has a new point. Each kept interval stands for one
  * period. The method is stratified sampling: Cochran, Sampling Techniques, chapter 5.
  *
  * A program's record of a thread has a struct short_time for each state.
@@ -43,7 +43,7 @@ static __noinline u64 random_point(u64 period)
 /*
  * Adds an interval of @length ns, which is less than @period. Returns the nanoseconds
  * for which it stands: one period for each point in it. An interval across the border
- * of two periods can contain one point of each.
+ * of two periods can contain the point of each period.
  */
 static __always_inline u64 pass_short_time(struct short_time *time, u64 length,
 					   u64 period)

@@ -2,8 +2,9 @@
 /*
  * The thread clock. At every instant a thread is running, runnable (waiting for a CPU)
  * or blocked. One record per thread holds its state, the start of that state, and the
- * nanoseconds spent in each state. Every scheduler event closes one interval and opens
- * the next, so the three sums add up to the thread's life in the window.
+ * nanoseconds spent in each state. Every scheduler event closes an interval and opens
+ * the next interval. The three sums therefore add up to the thread's life in the
+ * window.
  *
  * The first event of a thread that existed before the window makes its record, unless
  * find_preexisting (clock_edges.h) was first. Until its first event the thread stays in

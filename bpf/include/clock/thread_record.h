@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Record of a thread, from the time at which a program first sees the thread until the
- * thread ends. It holds the clock (clock/thread_clock.h).
+ * thread ends. It holds the clock of clock/thread_clock.h.
  */
 #ifndef SYSTEMSCOPE_THREAD_RECORD_H
 #define SYSTEMSCOPE_THREAD_RECORD_H

@@ -2,8 +2,8 @@
 /*
  * Tracks for which clients a thread works, to tell how a wait ended. A waker gives work
  * to the thread that it wakes, for itself and for all its own clients. If the thread
- * later wakes one of these clients, this is an answer, for which the client had waited.
- * A wake-up by a thread that owes no answer gives new work.
+ * later wakes one of these clients, the wake-up is an answer for which the client has
+ * waited. A waker that owes no answer gives new work.
  *
  * If two threads have taken turns since before the window, the programs cannot tell
  * which thread asks and which thread answers. Only threads whose work has a certain
@@ -154,8 +154,8 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 
 /*
  * Notes the waker of @task, whose record is @thread. The CPU of @task has yet to write
- * the record, so this function writes only one word of it, and none if the wake-up is
- * an answer.
+ * the record. This function therefore writes only one word of it, and no word if the
+ * wake-up is an answer.
  */
 static __always_inline void
 set_to_work_early(const struct clock_program *program, struct task_struct *task,

@@ -5,9 +5,10 @@
  * them. A chain is the frames of one thread, leaf first. At each new entry of a thread
  * the runtime leaves an anchor on the native stack. The anchor lies in the native frame
  * that runs the frames before it in the chain. User space names the frames, and puts
- * them between the native ones: shared/languages/src/interleave.rs.
+ * them between the native frames: shared/languages/src/interleave.rs.
  *
- * A header beside this one reads the frames of its language; languages.h lists them.
+ * Each language has a header in this folder, which reads its frames. languages.h lists
+ * the languages.
  */
 #ifndef SYSTEMSCOPE_LANGUAGE_H
 #define SYSTEMSCOPE_LANGUAGE_H

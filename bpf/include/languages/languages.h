@@ -3,10 +3,10 @@
  * List of the languages whose frames programs read, and the only place that branches on
  * a runtime's language. The header of the language `name` has
  *
- * name_start()          goes to the innermost frame of the current thread name_step()
- * notes a frame or an anchor, and goes on to its caller name_read_function()  copies
- * the memory that describes the function of a frame name_lock_holder()    returns the
- * holder of the lock that all threads share
+ *  name_start()          finds the innermost frame of the current thread
+ *  name_step()           notes a frame or an anchor, and steps to its caller
+ *  name_read_function()  copies the memory that describes the function of a frame
+ *  name_lock_holder()    returns the holder of the lock that all threads share
  *
  * Their parameters and results are those of the functions below.
  */
@@ -36,8 +36,8 @@ USER_SPACE_KNOWS(enum, language);
 		return call;
 
 /*
- * Goes to the innermost frame of the current thread, whose pthread_self() is @self.
- * Returns CHAIN_GOES_ON if the thread has one.
+ * Finds the innermost frame of the current thread, whose pthread_self() is @self.
+ * Returns CHAIN_GOES_ON if the thread has a frame.
  */
 static __always_inline enum chain_end
 start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
@@ -50,8 +50,8 @@ start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
 }
 
 /*
- * Notes the current frame of @walk and goes on to its caller. The caller has checked
- * that @stack is not full.
+ * Notes the current frame of @walk and steps to its caller. The caller has checked that
+ * @stack is not full.
  */
 static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 						 struct language_layout *layout,

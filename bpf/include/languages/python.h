@@ -191,7 +191,10 @@ static __always_inline u64 python_thread(struct python_layout *layout,
 	return id == self ? thread : 0;
 }
 
-/* Goes to the innermost frame of the thread whose PyThreadState is at @thread. */
+/*
+ * Finds the innermost frame of the thread whose PyThreadState is at @thread. Returns
+ * false if a read fails.
+ */
 static __always_inline bool find_python_frame(struct python_walk *walk,
 					      struct python_layout *layout,
 					      u64 thread)
@@ -238,7 +241,7 @@ note_python_frame(struct chain_walk *chain, struct python_walk *walk,
 	return CHAIN_GOES_ON;
 }
 
-/* Goes to the innermost frame of the thread whose pthread_self() is @self. */
+/* Finds the innermost frame of the thread whose pthread_self() is @self. */
 static __always_inline enum chain_end
 python_start(struct chain_walk *chain, struct language_layout *of_version,
 	     u64 self)
@@ -255,7 +258,7 @@ python_start(struct chain_walk *chain, struct language_layout *of_version,
 	return CHAIN_GOES_ON;
 }
 
-/* Notes the current frame of @chain, and goes on to its caller. */
+/* Notes the current frame of @chain, and steps to its caller. */
 static __always_inline enum chain_end
 python_step(struct chain_walk *chain, struct language_layout *of_version,
 	    struct mixed_stack *stack)

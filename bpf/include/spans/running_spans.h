@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Spans on a CPU. A span begins and ends on the same CPU, so a per-CPU map holds its
- * start, and a switch needs no lookup of a thread.
+ * Spans on a CPU. A span begins and ends on the same CPU. A per-CPU map holds its
+ * start, so a switch needs no lookup of a thread.
  */
 #ifndef SYSTEMSCOPE_RUNNING_SPANS_H
 #define SYSTEMSCOPE_RUNNING_SPANS_H
@@ -16,7 +16,7 @@ const volatile bool include_idle = false;
 struct running {
 	/*
 	 * Time at which the task got the CPU, in ns of CLOCK_MONOTONIC. If no measured
-	 * task runs, time at which the last one left.
+	 * task runs, time at which the last measured task left.
 	 */
 	u64 since;
 	/* Address of the running task; 0 if it is not measured. */
@@ -149,9 +149,9 @@ static __always_inline int count_switch(u64 *ctx)
 	if (!cpu)
 		return 0;
 	/*
-	 * The task that left may be the measured one although its IDs say otherwise:
-	 * exec may have changed them since the switch-in, or the task may have lost
-	 * them.
+	 * @prev is measured if the open span of the CPU belongs to it. Its IDs alone do
+	 * not decide, because exec may have changed them since the switch-in, or the
+	 * task may have lost them.
 	 */
 	leaves = cpu->task == (u64)prev ||
 		 has_measured_spans(prev, prev->tgid, prev->pid);
@@ -179,9 +179,9 @@ static __always_inline int count_switch(u64 *ctx)
 }
 
 /*
- * Notes which task runs on the CPU after the window's start, and splits the span of a
- * task that still runs after the end of a period. User space runs this on each CPU,
- * where no switch and no other counting can interrupt it.
+ * Notes which task runs on the CPU after the window's start. Splits the span of a task
+ * that still runs after the end of a period. User space runs this on each CPU, where no
+ * switch and no other counting can interrupt it.
  */
 static __always_inline int split_running(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Cache of unwound kernel stacks. Threads wait at the same few places over and over.
- * The unwinder goes from each return address to the next one by the size of the frame
- * there, which the compiler determines. Two stacks are therefore the same if they have
- * the same return addresses at the same offsets from the saved stack pointer.
+ * The size of each frame leads the unwinder from a return address to the next return
+ * address. The compiler determines these sizes. Two stacks are therefore the same if
+ * they have the same return addresses at the same offsets from the saved stack pointer.
  *
  * CONFIG_RANDOMIZE_KSTACK_OFFSET gives one frame another size at each system call: the
  * frame of the function that the entry code calls. Only the entry code calls that
@@ -13,7 +13,7 @@
  * The kernel's helper returns the return addresses, but not their offsets. The cache
  * therefore notes all words that may be return addresses:
  *
- * - words that are equal to one of the helper's addresses, wherever they lie;
+ * - words anywhere that are equal to a return address from the helper;
  * - words near the first return address, which is in __schedule(). The helper leaves
  *   out functions of the scheduler and of locks, which are linked side by side.
  *

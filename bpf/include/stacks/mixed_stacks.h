@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Sends a runtime's frames separately from the native ones, since one native stack can
- * occur with several stacks of the runtime. Both together have an ID of their own.
+ * Sends a runtime's frames separately from the native frames, because one native stack
+ * can occur with several stacks of the runtime. Both together have an ID of their own.
  */
 #ifndef SYSTEMSCOPE_MIXED_STACKS_H
 #define SYSTEMSCOPE_MIXED_STACKS_H

@@ -8,8 +8,8 @@
 
 /*
  * Hashes whose data user space has, one per slot. If a hash evicts another, programs
- * send the other's data again. The number of different stacks therefore has no bound,
- * while the memory has one.
+ * send the other's data again. The memory is therefore bounded for any number of
+ * different stacks.
  */
 #define SEEN_SLOTS (1 << 16)
 

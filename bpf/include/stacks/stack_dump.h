@@ -27,7 +27,7 @@ const volatile bool dumps_can_wait = false;
 /* Owner of a stack: the thread that user space may inspect again. */
 struct stack_owner {
 	u64 task;
-	/* pthread_self() */
+	/* pthread_self() of the thread. */
 	u64 thread_pointer;
 	u64 instance;
 	u32 pid;
@@ -81,7 +81,7 @@ volatile s64 dumps_allowed = 0;
 /*
  * Number of dumps that a process may still cause. User space renews it when it has read
  * mappings that it did not know. The map is direct-mapped by instance. An instance that
- * another one has evicted gets a new budget, and dumps_allowed bounds all budgets
+ * another instance has evicted gets a new budget. dumps_allowed bounds all budgets
  * together.
  */
 struct dump_budget {

@@ -446,8 +446,8 @@ __noinline int unwind_frames(u32 kind)
 /*
  * Runs the unwind that the caller prepared in @scratch, the scratch of @kind. Returns
  * an enum walk_end, with the flag WALK_BY_FRAME_POINTER if it applies. The function is
- * inline because a call takes at least 32 of the 512 bytes of stack that all functions
- * of an unwind may use.
+ * inline because all functions of an unwind together have 512 bytes of stack, and a
+ * call takes at least 32 of them.
  */
 static __always_inline int unwind_stack(struct stack_scratch *scratch, u32 kind)
 {

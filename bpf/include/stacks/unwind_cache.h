@@ -63,7 +63,7 @@ struct walk_notes {
 	/* Index in unwind_cache. */
 	u32 slot;
 	u32 word_count;
-	/* Address from which the unwind read bp, or one of the values below. */
+	/* Address from which the unwind read bp, or BP_FROM_NOWHERE or BP_FROM_LEAF. */
 	u64 bp_from;
 };
 

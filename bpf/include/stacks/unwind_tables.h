@@ -3,7 +3,7 @@
  * Unwind tables, which user space makes from .eh_frame. For an address in a process
  * they give the rule that leads from the address's frame to the caller's frame.
  *
- * process -> its mappings, sorted -> pages of the mapped file's table
+ *  process -> its mappings, sorted -> pages of the mapped file's table
  *          -> rows of a page, sorted -> rule
  *
  * A row is one word and covers addresses up to the next row. The rows of all files lie

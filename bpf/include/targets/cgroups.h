@@ -28,9 +28,9 @@ const volatile bool filter_mntnsmap = false;
 
 /*
  * target_cgroups has the ID of each target. cgroup_membership caches, for each cgroup
- * looked up, whether it is a target or below one. A result stays valid: the kernel
- * neither reuses IDs nor moves a cgroup to another parent. If the cache has no capacity
- * for a result, programs compute it each time.
+ * that a program looked up, whether it is a target or below a target. A result stays
+ * valid: the kernel neither reuses IDs nor moves a cgroup to another parent. If the
+ * cache has no capacity for a result, programs compute it each time.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

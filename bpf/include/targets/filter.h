@@ -20,7 +20,7 @@ struct {
 
 const volatile bool filter_pids = false;
 const volatile bool filter_tids = false;
-/* The target process if there is exactly one, which saves a lookup; else 0. */
+/* PID of the target process if there is exactly one target, to save a lookup; else 0. */
 const volatile u32 only_pid = 0;
 
 /*

@@ -11,12 +11,13 @@
 #define P_PID 1
 #define P_PIDFD 3
 
-/* Maximum children that are searched for the awaited one. */
+/* Maximum children that a search for the awaited child examines. */
 #define MOST_CHILDREN 64
 
 /*
- * Returns the child for which @task waited: the one with @id, an ID in the PID
- * namespace of @task; for -1 (any child), the first that has ended.
+ * Returns the child for which @task waited: the child with @id, an ID in the PID
+ * namespace of @task. If @id is -1, @task waited for any child, and the function
+ * returns the first child that has ended.
  */
 static __noinline struct task_struct *awaited_child(struct task_struct *task,
 						    int id)

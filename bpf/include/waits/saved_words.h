@@ -22,10 +22,10 @@ static __always_inline u64 as_number(const void *pointer)
 #define MOST_FOUND 32
 
 /*
- * Returns the address between @at and @end, on the kernel stack of a task off the CPU,
- * at which one of two values is saved; 0 if there is none. The search ignores the two
- * lowest bits of a saved value, which may be flags, as in struct fd. The function is
- * global to save the verifier work: see publish_stack().
+ * Searches the kernel stack of a task off the CPU from @at to @end for @value or
+ * @other. Returns the address of the first such word; 0 if there is none. The search
+ * ignores the two lowest bits of a saved value, which may be flags, as in struct fd.
+ * The function is global to save the verifier work: see publish_stack().
  */
 __noinline u64 find_on_stack(u64 value, u64 other, u64 at, u64 end)
 {
@@ -54,7 +54,7 @@ static __always_inline u64 end_of_stack(struct task_struct *task)
 	return as_number(regs_at_stack_top(BPF_CORE_READ(task, stack)));
 }
 
-/* Returns whether @task, which is off the CPU, has one of two pointers on its stack. */
+/* Returns whether the kernel stack of @task, which is off the CPU, has @one or @other. */
 static __always_inline bool has_on_stack(struct task_struct *task,
 					 const void *one, const void *other)
 {
@@ -116,9 +116,10 @@ static __always_inline u64 find_task_on_stack(struct task_struct *task, u64 at)
 }
 
 /*
- * Returns the file that @task polls, if it polls only one. The thread waits in a struct
- * poll_wqueues, which points to the thread, and a file's entry points back to it
- * (fs/select.c). Terminals and pipes open for both directions have two entries.
+ * Returns the file that @task polls, if it polls only one. In fs/select.c the thread
+ * waits in a struct poll_wqueues, which points to the thread. The entry of a file
+ * points back to this struct. Terminals and pipes open for both directions have two
+ * entries.
  */
 static __always_inline struct file *polled_file(struct task_struct *task)
 {
@@ -159,9 +160,9 @@ page_mapping(struct wait_page_queue *queue)
 }
 
 /*
- * Returns the file of the page for which @task waits in a page fault. The thread waits
- * in a struct wait_page_queue, which points to the thread (mm/filemap.c) and is an
- * element of a list, possibly its only one.
+ * Returns the file of the page for which @task waits in a page fault. In mm/filemap.c
+ * the thread waits in a struct wait_page_queue, which points to the thread. This struct
+ * is an element of a list, possibly the only element.
  */
 static __always_inline struct inode *faulted_inode(struct task_struct *task)
 {

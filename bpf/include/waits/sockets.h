@@ -10,8 +10,8 @@
 
 /*
  * Range of the ports that the kernel assigns, net.ipv4.ip_local_port_range. If only one
- * end of a connection has an assigned port, that port does not identify the socket,
- * because each connection may have another one.
+ * end of a connection has an assigned port, that port does not identify the socket.
+ * Each connection may have another port there.
  */
 const volatile u32 first_given_port = 32768;
 const volatile u32 last_given_port = 60999;
