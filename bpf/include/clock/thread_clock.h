@@ -19,8 +19,8 @@
 
 /*
  * Adds the open interval to the sum of @state. Returns the interval's end, at which the
- * next interval begins. Another CPU may have begun the interval after this CPU read the
- * time as @now. The interval then ends at its start, else at @now.
+ * next interval begins: @now, or the interval's start if that is later. It is later if
+ * another CPU began the interval after this CPU read the time.
  */
 static __always_inline u64 close_interval(struct thread *thread,
 					  enum thread_state state, u64 now)
