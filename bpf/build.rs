@@ -1,5 +1,5 @@
-//! Compiles the BPF programs. Generates a skeleton for each, and handles for the names in the
-//! objects.
+//! Compiles the BPF programs. Generates a skeleton for each object, and typed handles for the
+//! names in the objects.
 
 mod compile;
 mod constants;

@@ -1,4 +1,4 @@
-//! Functions that build scripts share.
+//! Compiles BPF programs, for several build scripts.
 
 use std::env;
 use std::error::Error;
@@ -15,9 +15,9 @@ mod layout;
 #[path = "relocations.rs"]
 mod relocations;
 
-/// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`. Generates a skeleton of it, and
-/// `programs.rs` with a module for each and a list of all. `bpf` is the folder of the tools'
-/// programs, which the sources may include.
+/// Compiles each `src/NAME.bpf.c` to `NAME.bpf.o`. Generates a skeleton of each object, and
+/// `programs.rs` with a module for each object and a list of all. `bpf` is the folder of the
+/// tools' programs, which the sources may include.
 #[allow(clippy::print_stderr)]
 pub(crate) fn compile(bpf: &str) -> ExitCode {
     for folder in ["src", &format!("{bpf}/src"), &format!("{bpf}/include")] {
@@ -73,8 +73,8 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the flags for headers in `bpf/include` and for those of the target architecture,
-/// which the others include by their file names.
+/// Returns the compiler flags for the headers in `bpf/include` and for the headers of the target
+/// architecture, which others include by their file names.
 ///
 /// # Errors
 /// The architecture has no headers.
@@ -90,7 +90,8 @@ pub(crate) fn include_flags(bpf: &str) -> Result<[String; 2], String> {
     Ok([format!("-I{bpf}/include"), format!("-I{folder}")])
 }
 
-/// Writes `NAME.layout.rs`, which the module includes.
+/// Writes `NAME.layout.rs`, with assertions on the layout of structs and the list of the
+/// kernel's types.
 fn assert_layout(out: &Path, program: &str) -> Result<(), Box<dyn Error>> {
     let path = out.join(format!("{program}.bpf.o"));
     let elf = fs::read(&path)?;

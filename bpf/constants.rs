@@ -15,7 +15,7 @@ use crate::compile::include_flags;
 
 const SOURCE: &str = "shared/constants.bpf.c";
 
-/// Compiles the source, and writes `constants.rs` with the values in its BTF.
+/// Compiles [`SOURCE`], and writes `constants.rs` with the values in the object's BTF.
 pub(crate) fn generate() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={SOURCE}");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);

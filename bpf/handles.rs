@@ -1,5 +1,5 @@
 //! Generates Rust handles for the maps, programs, constants and variables of the objects, with
-//! the types in BTF. A misspelt name, or a value of another type, does not compile.
+//! their types from BTF. A misspelt name, or a value of another type, does not compile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -15,7 +15,7 @@ use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType};
 /// Sections of constants and of variables.
 const SECTIONS: [&str; 2] = [".rodata", ".bss"];
 
-/// Rust type of a name, and the objects that have the name.
+/// Rust type of a name's handle, and the objects that have the name.
 struct Handle {
     rust: String,
     objects: BTreeSet<String>,
@@ -23,8 +23,8 @@ struct Handle {
 
 type Handles = BTreeMap<String, Handle>;
 
-/// Writes `handles.rs`, with a module for each sort of names, for the objects that
-/// `compile::compile` has built.
+/// Writes `handles.rs`, with a module each for maps, programs, constants and variables of the
+/// objects that `compile::compile` has built.
 ///
 /// # Errors
 /// Two objects have different types for a constant or variable.
@@ -79,7 +79,8 @@ fn add(handles: &mut Handles, name: &str, rust: &str, object: &str) -> Result<()
     ))
 }
 
-/// Returns the names in a section, each with its handle's type. Pointers and arrays have none.
+/// Returns the names in a section, each with its handle's type. Pointers and arrays have no
+/// handle.
 fn section_values(btf: &Btf<'_>, section: &str) -> Vec<(String, String)> {
     let Some(found) = btf.type_by_name::<DataSec<'_>>(section) else {
         return Vec::new();
@@ -100,8 +101,8 @@ fn section_values(btf: &Btf<'_>, section: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the Rust type of a value in this section. Programs may write any byte to a variable,
-/// so a `bool` variable in C is a `u8`.
+/// Returns the Rust type of a value in `section`. Programs may write any byte to a variable, so
+/// a `bool` variable in C is a `u8` in Rust.
 fn rust_type(found: &BtfType<'_>, section: &str) -> Option<String> {
     let found = found.skip_mods_and_typedefs();
     if let Ok(int) = Int::try_from(found) {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 
-/// Returns assertions on the size of each struct in `types` and on the offsets of its members,
-/// by the object's BTF. `skeleton` has these structs.
+/// Returns Rust assertions on the size of each struct of `skeleton` and on the offsets of its
+/// members. The expected values are from the object's BTF.
 pub(crate) fn assertions(btf: &Btf<'_>, skeleton: &str) -> String {
     let mut text = String::from("const _: () = {\n");
     for found in btf.type_by_kind::<Struct<'_>>() {

@@ -14,8 +14,9 @@ use libbpf_rs::libbpf_sys;
 const OFFSET: usize = 24;
 const LENGTH: usize = 28;
 
-/// Returns the names of the types, sorted, without the suffix of a flavour, which libbpf
-/// ignores as well. The format is that of the kernel's Documentation/bpf/btf.rst.
+/// Returns the names of the kernel's types that the object's relocations name, sorted. The names
+/// lack the suffix `___FLAVOUR`, which libbpf ignores as well. The format is that of the
+/// kernel's Documentation/bpf/btf.rst.
 pub(crate) fn names_of_types(elf: &Path, btf: &Btf<'_>) -> Result<Vec<String>, Box<dyn Error>> {
     let section = beside_types(elf)?;
     let word = |at: usize| -> Result<usize, Box<dyn Error>> {
@@ -25,8 +26,8 @@ pub(crate) fn names_of_types(elf: &Path, btf: &Btf<'_>) -> Result<Vec<String>, B
     let begin = word(4)? + word(OFFSET)?;
     let end = begin + word(LENGTH)?;
     let mut names = BTreeSet::new();
-    // The size of a relocation, then each section: its name, its number of relocations, and
-    // these.
+    // The layout: the size of a relocation, then for each section its name, its number of
+    // relocations, and the relocations.
     let mut at = begin + 4;
     while at < end {
         let (size, count) = (word(begin)?, word(at + 4)?);

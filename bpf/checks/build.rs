@@ -1,4 +1,4 @@
-//! Compiles the programs of the checks.
+//! Compiles the BPF programs of the checks.
 
 #[path = "../compile.rs"]
 mod compile;

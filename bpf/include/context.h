@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Finds out whether a CPU is working for its current task or in an interrupt. */
+/* Finds out whether a CPU works for its current task or handles an interrupt. */
 #ifndef SYSTEMSCOPE_CONTEXT_H
 #define SYSTEMSCOPE_CONTEXT_H
 
@@ -10,7 +10,7 @@ enum context {
 	CONTEXT_TASK,
 	CONTEXT_SOFTIRQ,
 	CONTEXT_INTERRUPT,
-	/* Not known here; the kernel stack shows it. */
+	/* The program cannot tell; the kernel stack shows the context. */
 	CONTEXT_UNKNOWN,
 };
 
@@ -27,7 +27,7 @@ enum context {
  */
 const volatile s64 preempt_count_from_runqueue = 0;
 
-/* Returns whether the current task may be the actor. */
+/* Returns whether the CPU may be working for its current task. */
 static __always_inline bool may_be_task(enum context context)
 {
 	return context == CONTEXT_TASK || context == CONTEXT_UNKNOWN;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Sums by thread and stack, in two maps that take turns. User space makes programs
- * count in the other map. Then it runs visit_cpu on each CPU until no program that may
- * have begun before is still counting. From then on user space alone uses the first
- * map. A drain therefore loses nothing and adds nothing to another key.
+ * Sums by thread and stack, in two maps that take turns. To drain a map, user space
+ * first makes programs count in the other map. It then runs visit_cpu on each CPU until
+ * no program that may have begun before is still counting. From then on user space
+ * alone uses the map that it drains. A drain therefore loses no count and adds none to
+ * another key.
  */
 #ifndef SYSTEMSCOPE_COUNTS_H
 #define SYSTEMSCOPE_COUNTS_H
@@ -22,8 +23,8 @@ struct stack_key {
 	 */
 	u64 waker;
 	/*
-	 * Resource that the thread waited on: an ID of waits/objects.h; 0 unless asked
-	 * for.
+	 * Resource that the thread waited on: an ID of waits/objects.h; 0 unless the
+	 * command line asks for resources.
 	 */
 	u64 object;
 	/* enum wait_end of clock/thread_record.h. */
@@ -38,7 +39,7 @@ struct stack_key {
 
 struct tally {
 	u64 events;
-	/* In nanoseconds. */
+	/* Sums of the times, in nanoseconds. */
 	u64 blocked;
 	u64 runnable;
 	/* Longest and shortest interval, in nanoseconds. */
@@ -81,8 +82,8 @@ volatile u64 counts_turn = 0;
 
 /*
  * Number of programs that are counting on this CPU. Most programs run with interrupts
- * off and cannot be interrupted. A sample at a page fault and a thread that returns run
- * with interrupts on.
+ * off, so no other program interrupts them. Programs at the sample of a page fault and
+ * at the return of a thread run with interrupts on.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -100,8 +101,8 @@ const volatile bool per_thread = false;
 volatile u64 counts_used_even = 0;
 volatile u64 counts_used_odd = 0;
 /*
- * 1 once user space was asked to drain the current map; user space resets it when it
- * swaps.
+ * 1 once a program has asked user space to drain the current map. User space resets it
+ * when it swaps.
  */
 volatile u64 drain_asked = 0;
 
@@ -113,8 +114,8 @@ static __always_inline volatile u64 *keys_used(u64 turn)
 struct shares count_shares SEC(".maps");
 
 /*
- * Asks for a drain once half of the map is used, before any process has used up its
- * share.
+ * Counts a new key. Asks for a drain once half of the map is used, before any process
+ * has used up its share.
  */
 static __always_inline void note_new_count(u64 turn)
 {
@@ -147,9 +148,9 @@ __noinline int may_add_key(u32 process, u64 turn)
 }
 
 /*
- * Returns whether @process may add a key without stacks, and charges its share. Such
- * keys are few unless a process has many threads, counted separately, or many names.
- * Each process gets a sixteenth of the free keys.
+ * Returns whether @process may add a key without stacks, and charges its share. A
+ * process has few such keys unless it has many names, or many threads that are counted
+ * separately. Each process gets a sixteenth of the free keys.
  */
 __noinline int may_add_key_without_stacks(u32 process, u64 turn)
 {
@@ -162,7 +163,7 @@ __noinline int may_add_key_without_stacks(u32 process, u64 turn)
 	return true;
 }
 
-/* Reduces @key to what all intervals of the thread have in common. */
+/* Clears the fields of @key that differ between intervals of the thread. */
 static __always_inline void leave_out_stacks(struct stack_key *key)
 {
 	if (key->user != STACK_NONE)
@@ -232,8 +233,7 @@ static __always_inline void count(struct stack_key *key,
 }
 
 /*
- * Returns whether a program is counting on this CPU. User space runs this through
- * visit_cpu.
+ * Returns whether a program is counting on this CPU. User space runs this as visit_cpu.
  */
 static __always_inline int is_counting_here(void)
 {

@@ -22,8 +22,8 @@ enum no_stack {
 	STACK_NONE,
 	STACK_MISSED,
 	/*
-	 * Only in a thread's record: the stack is captured once the thread is back on a
-	 * CPU.
+	 * Only in a thread's record: a program will capture the stack once the thread
+	 * is back on a CPU.
 	 */
 	STACK_AT_RETURN,
 };
@@ -31,8 +31,8 @@ enum no_stack {
 USER_SPACE_KNOWS(enum, no_stack);
 
 /*
- * Set in the ID of a stack that user space reads itself. The ID is then a task's
- * address.
+ * Bit that is set in the ID of a stack that user space reads itself. Such an ID is a
+ * task's address, or a hash with this bit.
  */
 #define STACK_OF_PREEXISTING (1ULL << 63)
 
@@ -54,20 +54,20 @@ enum event_kind {
 
 USER_SPACE_KNOWS(enum, event_kind);
 
-/* Frames of a stack, leaf first. Only @depth frames are sent. */
+/* Message with the frames of a stack, leaf first. Only @depth frames are sent. */
 struct stack_event {
 	u32 kind;
 	u32 depth;
 	u64 hash;
 	u64 instance;
-	/* In the caller's PID namespace; 0 for a kernel stack. */
+	/* Process in the caller's PID namespace; 0 for a kernel stack. */
 	u32 pid;
 	/* 1 if the leaf is a program counter, 0 if it is a return address. */
 	u32 leaf_is_exact;
 	/* enum walk_end of unwind.h. */
 	u32 walk_end;
 	/*
-	 * Process whose share pays for the event, by its ID in the initial PID
+	 * Process whose share pays for the event, by its PID in the initial PID
 	 * namespace.
 	 */
 	u32 payer;
@@ -76,7 +76,7 @@ struct stack_event {
 
 #define STACK_EVENT_HEADER __builtin_offsetof(struct stack_event, frames)
 
-/* Adds @word to @hash: multiplies and folds. */
+/* Returns @hash extended by @word. */
 static __always_inline u64 hash_word(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
@@ -100,10 +100,11 @@ struct {
 } events SEC(".maps");
 
 /*
- * Returns the flags for data that user space may take at its next poll, which follows
- * user space's own clock. If samples woke user space, it would run when the timers of
- * other CPUs sample, and never when its own CPU's timer does. It would be sampled too
- * often or too rarely. A ring buffer that is half full wakes it.
+ * Returns the flags for data that can wait for user space's next poll, whose time
+ * depends on user space's own clock. If samples woke user space, it would run when the
+ * timers of other CPUs sample, and never at a sample of its own CPU. Programs would
+ * then sample user space too often or too rarely. A ring buffer that is half full wakes
+ * user space.
  */
 static __always_inline u64 can_wait(void)
 {
@@ -118,7 +119,10 @@ static __always_inline u64 can_wait(void)
 
 struct shares event_shares SEC(".maps");
 
-/* Incremented by user space when it begins to take everything sent before. */
+/*
+ * Number of turns, which user space increments when it begins to take all data sent
+ * before.
+ */
 volatile u64 events_turn = 0;
 
 /*
@@ -139,7 +143,9 @@ static __always_inline bool take_share(u32 process, u32 bytes)
 	return true;
 }
 
-/* The same as a call, to save the verifier work: see unwind_frame(). */
+/*
+ * Same as take_share(), but not inlined, to save the verifier work: see unwind_frame().
+ */
 __noinline int may_send(u32 process, u32 bytes)
 {
 	return take_share(process, bytes);
@@ -153,16 +159,16 @@ static __always_inline long send(u32 process, void *event, u64 bytes, u64 flags)
 	return bpf_ringbuf_output(&events, event, bytes, flags);
 }
 
-/* Numbers of things lost. User space reports each. */
+/* Numbers of losses. User space reports each. */
 struct losses {
 	/*
-	 * Stacks and wakers for which the buffer was full; they are sent again when
-	 * next seen.
+	 * Stacks and wakers for which the buffer was full. Programs send them when they
+	 * next see them.
 	 */
 	u64 stack_frames;
 	/* Intervals or samples that could not be counted because a map was full. */
 	u64 counts;
-	/* Events of threads for which there was no free record. */
+	/* Events of threads that got no record because the map was full. */
 	u64 clocks;
 	/* Context switches that the kernel did not show to the programs. */
 	u64 switches;

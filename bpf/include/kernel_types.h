@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The few kernel types that the programs read. CO-RE relocates them at load time: only
- * names and nesting matter here, never offsets.
+ * Kernel types that the programs read. CO-RE relocates their fields at load time, so
+ * only names and nesting matter here, and offsets do not.
  */
 #ifndef SYSTEMSCOPE_KERNEL_TYPES_H
 #define SYSTEMSCOPE_KERNEL_TYPES_H
@@ -62,8 +62,8 @@ enum {
 };
 
 /*
- * Kernels only append to this enum. It is declared so that a program can ask the
- * running kernel's BTF for a helper.
+ * Kernels only append to this enum. A program looks a helper up in the running kernel's
+ * BTF by these names.
  */
 enum bpf_func_id {
 	BPF_FUNC_get_current_task_btf = 158,
@@ -116,13 +116,13 @@ struct pid___of_tasks {
 	struct hlist_head tasks[1];
 };
 
-/* d_u is a union; d_alias is one of its members. */
+/* d_u is a union with the member d_alias. */
 struct dentry {
 	struct qstr d_name;
 	struct hlist_node d_u;
 };
 
-/* For kernels such as 7.2, where the union has no name. */
+/* Directory entry of kernels such as 7.2, where the union has no name. */
 struct dentry___of_alias {
 	struct hlist_node d_alias;
 };
@@ -182,7 +182,7 @@ struct wait_page_queue {
 	struct wait_queue_entry wait;
 };
 
-/* Before 5.16. */
+/* Layout before Linux 5.16. */
 struct wait_page_queue___of_pages {
 	struct page *page;
 };
@@ -420,7 +420,7 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
-/* Per-CPU data of 6.2 to 6.14. */
+/* Per-CPU data of Linux 6.2 to 6.14. */
 struct pcpu_hot {
 	int preempt_count;
 };
@@ -441,7 +441,7 @@ struct bpf_perf_event_data;
 
 /*
  * Makes BTF describe a struct or an enum that is the type of no map, variable or
- * constant. The Rust types are generated from BTF.
+ * constant. The build generates the Rust types from BTF.
  */
 #define USER_SPACE_KNOWS(kind, name)                                           \
 	const volatile kind name *const volatile known_##name = 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * News for user space: a new program, or code without unwind tables. User space polls
- * often for a while after news and rarely otherwise, since each poll of an idle CPU
- * costs more than the data that it takes.
+ * often for a while after news. At other times it polls rarely, because a poll on an
+ * idle CPU costs more than the data that it takes.
  */
 #ifndef SYSTEMSCOPE_NEWS_H
 #define SYSTEMSCOPE_NEWS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Fair shares of what all processes use together: the ring buffer, and the maps that
- * count. A process may take three times as much as it leaves free. No process is held
- * back before three quarters are used. If N processes take all they can, each gets 3 /
- * (3 N + 1), and 1 / (3 N + 1) stays free for all others.
+ * Fair shares of the ring buffer and of the maps of counts, which all processes use
+ * together. A process may take three times as much as it leaves free. No process has a
+ * limit before three quarters are used. If N processes take all that they can, each
+ * gets 3 / (3 N + 1). The rest, 1 / (3 N + 1), stays free for all other processes.
  *
  * A turn ends when user space empties the buffer or map.
  */
@@ -18,10 +18,10 @@
 struct share {
 	/* Turn in which the process last took something. */
 	u64 turn;
-	/* Units taken in that turn, and in the turn before. */
+	/* Bytes or keys taken in that turn, and in the turn before. */
 	u32 taken;
 	u32 taken_before;
-	/* Keys of intervals whose stacks were left out, in that turn. */
+	/* Keys without stacks, taken in that turn. */
 	u32 without_stacks;
 	u32 unused;
 };
@@ -36,8 +36,8 @@ struct shares {
 };
 
 /*
- * Returns the share of @process in @shares. The window's start determines the place, so
- * that no process can choose the place of another one.
+ * Returns the share of @process in @shares. The place depends on the window's start, so
+ * that no process can choose the place of another process.
  */
 static __always_inline struct share *find_share(void *shares, u32 process,
 						u64 turn)

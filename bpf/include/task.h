@@ -16,7 +16,7 @@
 
 /*
  * Inode number of the caller's PID namespace; 0 for the initial namespace, whose IDs
- * are those of the kernel. The caller is the process that loads the program.
+ * the kernel itself uses. The caller is the process that loads the program.
  */
 const volatile u32 pid_namespace = 0;
 
@@ -30,7 +30,9 @@ static __always_inline bool tasks_have_types(void)
 					  BPF_FUNC_get_current_task_btf);
 }
 
-/* Exists since 6.2. The verifier replaces the call with a register move. */
+/*
+ * Kernel function since Linux 6.2. The verifier replaces the call with a register move.
+ */
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
 /* ID of struct task_struct in the kernel's BTF, set by user space; 0 if unknown. */
@@ -38,8 +40,8 @@ const volatile u32 task_type = 0;
 
 /*
  * Returns @task as a pointer that the verifier does not trust. This makes programs load
- * faster: for each load through a trusted pointer, on every path to it, the verifier
- * searches all types of the kernel four times.
+ * faster. For each load through a trusted pointer, and on every path to it, the
+ * verifier searches all types of the kernel four times.
  */
 static __always_inline struct task_struct *untrusted(struct task_struct *task)
 {
@@ -49,9 +51,9 @@ static __always_inline struct task_struct *untrusted(struct task_struct *task)
 }
 
 /*
- * Reads task->a->b->... for the arguments task, a, b, ... With known types it takes one
- * load per field, else one call per field. If a pointer on the path is null, the result
- * is 0. Use it for fields that are read often.
+ * Reads task->a->b->... for the arguments task, a, b, ... With known types a field
+ * takes one load, else one call. If a pointer on the path is null, the result is 0. Use
+ * it for fields that programs read often.
  */
 #define read_task(task, ...)                                                   \
 	(tasks_have_types() ? ___arrow(task, __VA_ARGS__) :                    \
@@ -157,7 +159,7 @@ static __always_inline u64 process_started(struct task_struct *task)
 }
 
 /*
- * Returns a number that identifies one program in one process. A later program with the
+ * Returns a number that identifies a program in a process. A later program with the
  * same PID, after the PID's reuse or after exec, gets a greater number. An address is
  * meaningful only together with this number. The number is the process's start time, in
  * ns of CLOCK_MONOTONIC, plus its number of execs.
@@ -169,9 +171,9 @@ static __always_inline u64 process_instance(struct task_struct *task)
 }
 
 /*
- * Returns the parent from which @task's process was forked if both still have the same
- * code at the same addresses, else NULL. fork copies all fields compared here. exec
- * increments self_exec_id and puts the stack at another random address.
+ * Returns the parent of @task's process if both still have the same code at the same
+ * addresses since the fork, else NULL. fork copies all fields that this function
+ * compares. exec increments self_exec_id and puts the stack at another random address.
  */
 static __always_inline struct task_struct *
 fork_of_same_code(struct task_struct *task)
@@ -209,8 +211,8 @@ static __always_inline u64 time_run(struct task_struct *task)
 
 /*
  * Returns the time that the current task has run since its switch-in, in ns, as the
- * scheduler accounts it. Only the fair scheduler records the switch-in. For a real-time
- * task, the time starts when the fair scheduler last switched the task in.
+ * scheduler accounts it. Only the fair scheduler records the switch-in. The time of a
+ * real-time task therefore starts when the fair scheduler last switched the task in.
  */
 static __always_inline u64 time_since_switch_in(struct task_struct *task)
 {
@@ -230,9 +232,9 @@ static __always_inline struct pt_regs *user_regs(struct task_struct *task)
 }
 
 /*
- * Returns whether @task has no user stack. It is then a kernel thread, or a kernel
- * worker within a process (io_uring, vhost). For a worker, copy_thread() clears both
- * registers (arch/x86/kernel/process.c).
+ * Returns whether @task has no user stack. Such a task is a kernel thread, or a kernel
+ * worker of io_uring or vhost within a process. copy_thread() of
+ * arch/x86/kernel/process.c clears both registers of a worker.
  */
 static __always_inline bool has_no_user_stack(struct task_struct *task)
 {
@@ -245,8 +247,8 @@ static __always_inline bool has_no_user_stack(struct task_struct *task)
 }
 
 /*
- * Reads one user register. If bpf_task_pt_regs() exists, its result has a type, so a
- * load reads the register. Otherwise a call reads it.
+ * Reads a user register. If bpf_task_pt_regs() exists, its result has a type, so a load
+ * reads the register. Otherwise a call reads it.
  */
 #define read_user_register(regs, name)                                         \
 	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ? \

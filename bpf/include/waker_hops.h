@@ -20,7 +20,10 @@ enum no_waker {
 
 USER_SPACE_KNOWS(enum, no_waker);
 
-/* One hop. In an interrupt the current task is a bystander, and the hop leaves it out. */
+/*
+ * Message about a hop. A hop in an interrupt has no task, because the interrupted task
+ * did not wake the thread.
+ */
 struct waker_event {
 	u32 kind;
 	/* enum context */
@@ -53,9 +56,9 @@ static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id,
 
 /*
  * Captures the current context, which wakes @sleeper, as a hop and returns its ID. In
- * an interrupt the sleeper's process pays for it, since the current process is a
- * bystander. The function is out of line to keep its event off the stack of
- * sched_waking.
+ * an interrupt the share of the sleeper's process pays, because the interrupted process
+ * did not wake the sleeper. The function is out of line to keep its event off the stack
+ * of sched_waking.
  */
 static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
 				    enum context context)
@@ -73,7 +76,10 @@ static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
 		waker.pid = namespace_pid(task);
 		waker.tid = per_thread ? namespace_tid(task) : 0;
 		bpf_get_current_comm(waker.comm, sizeof(waker.comm));
-		/* The memory of a process outside of our PID namespace cannot be read. */
+		/*
+		 * User space cannot read the memory of a process outside of its PID
+		 * namespace.
+		 */
 		if (waker.pid)
 			waker.user = capture_user_stack(ctx, SCRATCH_HOOK, task,
 							process_instance(task),

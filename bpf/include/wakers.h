@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Chains of wakers: the waker, the waker that had woken it, and so on. A chain of
- * several hops is hashed and sent once, as hops are.
+ * Chains of wakers: the waker, the waker of that waker, and so on. A chain of several
+ * hops is hashed and sent once, as hops are.
  */
 #ifndef SYSTEMSCOPE_WAKERS_H
 #define SYSTEMSCOPE_WAKERS_H
@@ -21,7 +21,7 @@ USER_SPACE_KNOWS(struct, waker_chain_event);
 
 /* End of a thread's last wait. */
 struct wake {
-	/* Waker or chain to charge. */
+	/* ID of the waker or of the chain under which the wait counts. */
 	u64 waker;
 	u64 hops[MOST_HOPS];
 	u32 hop_count;
@@ -34,7 +34,7 @@ const volatile u32 chain_length = 1;
 const volatile bool filter_waker_pids = false;
 const volatile bool filter_waker_tids = false;
 
-/* IDs of the wanted wakers, in the form of the targets of filter.h. */
+/* IDs of the wanted wakers, in the same format as the targets in filter.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Window of time that is measured. User space attaches all programs, then sets the
+ * Window: the time that is measured. User space attaches all programs, then sets the
  * window's start. Each program compares its own clock reading with it, so all programs
  * begin at the same instant however long attaching took.
  */
@@ -10,13 +10,13 @@
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
 
-/* In ns of CLOCK_MONOTONIC; 0 while unknown. */
+/* Start and end of the window, in ns of CLOCK_MONOTONIC; 0 while unknown. */
 volatile u64 window_start = 0;
 volatile u64 window_stop = 0;
 
 /*
- * Returns the time in ns, or 0 before the window. After the window the clock stands
- * still at its end, where open intervals can still be closed.
+ * Returns the time in ns of CLOCK_MONOTONIC, or 0 before the window. After the window
+ * it returns the window's end, at which programs can still close open intervals.
  */
 static __always_inline u64 window_now(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Constants of headers that user space needs and that BTF has in no type.
- * bpf/constants.rs generates Rust constants from their values, so that each value is
- * stated once. This object is never loaded.
+ * Constants of headers that user space needs and that no type in BTF has.
+ * bpf/constants.rs generates Rust constants from these values, so that each value is
+ * stated once. User space never loads this object.
  */
 #include "../src/offwaketime.bpf.c"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Time that threads spend on the CPU, off it, or waiting for it: spans counted by their
- * length. User space loads the programs for only one of these.
+ * Counts spans by their length: the time that threads spend on the CPU, off it, or
+ * waiting for it. User space loads the programs for one of these only.
  */
 #include "targets/children.h"
 #include "spans/running_spans.h"
@@ -49,8 +49,8 @@ static const struct clock_program waits = {
 };
 
 /*
- * Names of owners that ended. A thread that has been reaped has no name in /proc. The
- * oldest names are evicted first.
+ * Names of owners that ended, which /proc no longer has. The map evicts the oldest
+ * names first.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -1,5 +1,5 @@
-//! Names in the objects. Only the build makes them, from names that exist: an object may lack
-//! one, but none is misspelt.
+//! Names of maps, programs, constants and variables. The build makes them from the objects, so
+//! no name is misspelt. An object may still lack a name.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ pub struct MapName(&'static str);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramName(&'static str);
 
-/// Name of a constant, which is set before its object is loaded.
+/// Name of a constant, which user space sets before it loads the object.
 #[derive(Clone, Copy, Debug)]
 pub struct ConstantName<T> {
     name: &'static str,

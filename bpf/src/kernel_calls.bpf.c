@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Finds the kernel function from which a return address returns. The kernel's stack
- * traces leave out the functions of the scheduler and of its locks
- * (in_sched_functions() of kernel/stacktrace.c), and the function called there shows
- * the reason of a wait.
+ * Finds the kernel function that the call before a return address calls. The kernel's
+ * stack traces leave out the functions of the scheduler and of its locks:
+ * in_sched_functions() of kernel/stacktrace.c. The first function that they leave out
+ * shows the reason for a wait.
  */
 #include "kernel_types.h"
 
@@ -15,7 +15,7 @@
 
 /*
  * Returns the distance from a return address, the first argument, to the function that
- * the call before it calls; 0 if that is no direct call. User space runs this.
+ * the call before it calls; 0 if there is no direct call. User space runs this.
  */
 SEC("raw_tp")
 int read_call(u64 *arguments)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Names one kernel address. The kernel takes about 40 ms to write all its symbols
- * (/proc/kallsyms), and a microsecond to name one address.
+ * Names a kernel address. The kernel takes about 40 ms to write all its symbols to a
+ * reader of /proc/kallsyms, and a microsecond to name one address.
  */
 #include "kernel_types.h"
 
 #include <bpf/bpf_helpers.h>
 
-/* KSYM_SYMBOL_LEN of include/linux/kallsyms.h is less. */
+/* Larger than KSYM_SYMBOL_LEN of include/linux/kallsyms.h. */
 #define KERNEL_NAME_LENGTH 1024
 
 struct kernel_name {
@@ -26,7 +26,7 @@ static const char format[] = "%pS";
 
 /*
  * Writes the name of an address, the first argument, to the map. User space runs this.
- * Kernels have bpf_snprintf() since 5.13; if it fails the text is empty.
+ * If bpf_snprintf() fails, the text is empty. Kernels have this helper since 5.13.
  */
 SEC("raw_tp")
 int name_address(u64 *arguments)

@@ -1,7 +1,7 @@
-//! BPF programs, as skeletons to load, and the types that they share with user space.
+//! BPF programs, as skeletons to load, and the types that the programs share with user space.
 //!
-//! `src/*.bpf.c` has one object per tool, `include/` the common headers. The build compiles the
-//! objects and generates a module for each.
+//! The build compiles each `src/*.bpf.c` to an object, and generates a module for it. `include/`
+//! has the common headers.
 
 mod handles;
 pub mod types;
@@ -15,7 +15,7 @@ pub struct Object {
     pub name: &'static str,
     /// ELF file with BTF, for libbpf to load.
     pub elf: &'static [u8],
-    /// Names of the kernel's types that its programs read, sorted.
+    /// Names of the kernel's types that the object's programs read, sorted.
     pub types: &'static [&'static str],
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Time off the CPU by stack. Each interval is counted when its thread is back. */
+/* Counts time off the CPU by stack. An interval is counted when its thread is back. */
 #include "targets/children.h"
 #include "clock/clock_events.h"
 #include "clock/intervals.h"
@@ -14,7 +14,7 @@ struct waiting_thread {
 	struct stack_thread record;
 	struct short_time short_blocked;
 	struct short_time short_runnable;
-	/* Waker of its last wait, if want_wakers. */
+	/* Waker of the thread's last wait; unused without want_wakers. */
 	u64 waker;
 };
 
@@ -39,7 +39,7 @@ waiting_thread(struct thread *thread)
 	return (struct waiting_thread *)thread;
 }
 
-/* True to note the wakers, with their stacks, of waits for futexes that count. */
+/* True to capture the waker, with its stacks, of each wait for a futex that counts. */
 const volatile bool want_wakers = false;
 
 static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
@@ -64,7 +64,7 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	    !state_is_wanted(thread->off_state) ||
 	    !length_is_wanted(thread->off_blocked))
 		return;
-	/* Skips interrupts, and other processes, which may have no tables. */
+	/* Interrupts have no waker, and other processes may have no tables. */
 	context = current_context();
 	if (!may_be_task(context) ||
 	    thread->instance != process_instance(current_task()) ||
@@ -121,7 +121,7 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 
 	if (!weigh(thread, blocked, runnable, false, &weighed))
 		return;
-	/* Only the weight is on the stack, not the whole struct. */
+	/* The copy keeps only the weight on the stack, not the whole struct. */
 	weight = weighed.weight;
 	count_interval(task, thread, weighed.waker, weighed.period, &weight);
 }

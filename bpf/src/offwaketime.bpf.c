@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Blocked time by the sleeper's stack and its waker. */
+/* Counts blocked time by the sleeper's stack and its waker. */
 #include "wakers.h"
 
 #include "targets/children.h"
@@ -39,7 +39,10 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 {
 	u32 state = thread->off_state;
 
-	/* A preempted thread did not wait: its last wait stays the one before. */
+	/*
+	 * A preempted thread did not wait, so the record keeps the waker of its last
+	 * wait.
+	 */
 	if (!state)
 		return;
 	wake_of(thread)->waker = WAKER_MISSED;
@@ -118,7 +121,7 @@ static __always_inline void off_cpu_interval(struct task_struct *task,
 
 	if (!weigh(thread, blocked, runnable, false, &weighed))
 		return;
-	/* Only the weight is on the stack, not the whole struct. */
+	/* The copy keeps only the weight on the stack, not the whole struct. */
 	weight = weighed.weight;
 	if (is_chosen(task))
 		count_interval(task, thread, weighed.waker, weighed.period,

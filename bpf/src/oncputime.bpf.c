@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Samples of the running threads, counted by stack. */
+/* Counts samples of the running threads by stack. */
 
 #include "targets/children.h"
 #include "counts.h"

@@ -1,7 +1,7 @@
 //! Types shared by programs and user space. libbpf-cargo generates them from the objects' BTF:
 //! structs and enums of `include/*.h`, which document each field.
 //!
-//! The build compares sizes and offsets with the ones in BTF.
+//! The build compares their sizes and offsets with those in BTF.
 
 use std::hash::{Hash, Hasher};
 
@@ -35,7 +35,7 @@ pub use crate::offwaketime::types::{
     walk_end as WalkEnd,
 };
 
-/// All types of the programs, for the languages' own.
+/// All types of the programs, among them the layouts of the languages.
 pub use crate::offwaketime::types as headers;
 
 /// Returns the number of elements of an array in a struct.
@@ -51,13 +51,13 @@ pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
 pub const KERNEL_STACK_DEPTH: usize = StackLimits::KERNEL_STACK_DEPTH.0 as usize;
 /// Maximum frames of a runtime in a captured stack, anchors included.
 pub const CHAIN_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
-/// Position of a link that is an anchor and no frame.
+/// Value of a link's instruction if the link is an anchor and no frame.
 pub const CHAIN_ANCHOR: i32 = shared::CHAIN_ANCHOR as i32;
-/// Maximum size of a runtime's layout, in bytes.
+/// Size of a runtime's layout, in bytes.
 pub const LANGUAGE_LAYOUT_BYTES: usize = size_of::<LanguageLayout>();
 /// Maximum runtimes of one process.
 pub const PROCESS_RUNTIMES: usize = length(|process: &UnwindProcess| &process.runtimes);
-/// Maximum stack in a dump, in bytes.
+/// Maximum length of the stack in a dump, in bytes.
 pub const STACK_DUMP_BYTES: usize = length(|dump: &StackDump| &dump.stack);
 /// Rows in a shard of unwind tables.
 pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
@@ -65,20 +65,20 @@ pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
 pub const CGROUP_NAME_LENGTH: usize = length(|place: &CgroupPlace| &place.name);
 /// Maximum hops of a chain of wakers.
 pub const MOST_HOPS: usize = length(|chain: &WakerChainEvent| &chain.hops);
-/// Number of periods whose spans the kernel counts at once.
+/// Number of periods whose spans programs count at once.
 pub const SPAN_SLOTS: usize = SpanLimits::SPAN_SLOTS.0 as usize;
 
 /// Stack ID: there is no stack, as for the user stack of a kernel thread.
 pub const STACK_NONE: u64 = NoStack::STACK_NONE.0 as u64;
-/// Stack ID: there is a stack, but it could not be read.
+/// Stack ID: there is a stack, but no program could read it.
 pub const STACK_MISSED: u64 = NoStack::STACK_MISSED.0 as u64;
-/// Stack ID in a thread's record: the stack is captured once the thread is back.
+/// Stack ID in a thread's record: a program captures the stack once the thread is back.
 pub const STACK_AT_RETURN: u64 = NoStack::STACK_AT_RETURN.0 as u64;
 /// Bit that is set in the ID of a stack that user space must read, and in no other.
 pub const STACK_TO_READ: u64 = shared::STACK_OF_PREEXISTING;
 /// Object ID: the resource is unknown.
 pub const NO_OBJECT: u64 = shared::NO_OBJECT;
-/// Waker ID: the wake-up was not seen.
+/// Waker ID: the programs did not see the wake-up.
 pub const WAKER_MISSED: u64 = NoWaker::WAKER_MISSED.0 as u64;
 /// Waker ID: the window ended first.
 pub const WAKER_STILL_BLOCKED: u64 = NoWaker::WAKER_STILL_BLOCKED.0 as u64;
@@ -222,7 +222,7 @@ integers!(
 );
 
 const _: () = {
-    // User space reads the records of all programs as a thread's clock.
+    // User space reads the records of all programs as a `Thread`.
     assert!(std::mem::offset_of!(crate::offwaketime::types::stack_thread, thread) == 0);
     assert!(std::mem::offset_of!(crate::offwaketime::types::sleeper, record) == 0);
     assert!(std::mem::offset_of!(crate::offcputime::types::waiting_thread, record) == 0);

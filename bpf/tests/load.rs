@@ -6,7 +6,7 @@ use libbpf_rs::ObjectBuilder;
 #[test]
 fn every_program_loads() {
     assert!(!bpf::OBJECTS.is_empty());
-    // 5.10 lacks a helper that this object needs, and the tools work without the object.
+    // Linux 5.10 lacks a helper that this object needs. The tools work without the object.
     let optional = bpf::kernel_names::OBJECT.name;
     let needed = bpf::OBJECTS.iter().filter(|object| object.name != optional);
     for object in needed {
@@ -16,9 +16,10 @@ fn every_program_loads() {
     }
 }
 
-/// Bytes of stack that the functions of a chain of calls may use together, each rounded up to
-/// [`ROUNDED_TO`]: MAX_BPF_STACK of `include/linux/filter.h` and check_max_stack_depth() of
-/// `kernel/bpf/verifier.c` in Linux 5.10. Later kernels round up less.
+/// Maximum bytes of stack that the functions of a chain of calls may use together: MAX_BPF_STACK
+/// of `include/linux/filter.h`. The verifier rounds each function's bytes up to [`ROUNDED_TO`]:
+/// check_max_stack_depth() of `kernel/bpf/verifier.c` in Linux 5.10. Later kernels round up
+/// less.
 const MOST_STACK: u64 = 512;
 const ROUNDED_TO: u64 = 32;
 
@@ -49,7 +50,8 @@ fn called(code: &[Instruction], at: usize) -> Option<usize> {
     is_call.then(|| at.checked_add_signed(number as isize + 1))?
 }
 
-/// Returns the bytes of stack that an instruction uses.
+/// Returns the bytes from the end of the stack down to the address that an instruction uses; 0
+/// if it uses none.
 fn used(code: &[Instruction], at: usize) -> u64 {
     let Instruction {
         code: operation,
@@ -74,7 +76,7 @@ fn used(code: &[Instruction], at: usize) -> u64 {
     u64::try_from(-offset).unwrap_or(0)
 }
 
-/// Returns the bytes of stack of a function and its callees, in the deepest chain.
+/// Returns the bytes of stack of the deepest chain of calls that begins with a function.
 fn stack_of_chain(code: &[Instruction], starts: &[usize], function: usize) -> u64 {
     let end = starts.iter().find(|&&start| start > function);
     let places = function..*end.unwrap_or(&code.len());

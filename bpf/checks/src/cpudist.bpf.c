@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Parts of cpudist, which tests run one by one on made-up input. */
+/* Programs that run parts of cpudist one by one on made-up input, for tests. */
 #include "../../src/cpudist.bpf.c"
 
 /* Record of the current thread. */

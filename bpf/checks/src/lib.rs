@@ -1,5 +1,5 @@
-//! Parts of the BPF programs, which the kernel runs one by one on input that a test makes up:
-//! cases that no measured program causes, or not at will.
+//! Parts of the BPF programs, which the kernel runs one by one on input that a test makes up.
+//! The tests reach cases that no measured program causes, or not at will.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -12,12 +12,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 
-/// Loads the parts of `builder` after `configure`. From now on the calling thread stays on one
-/// CPU, since many maps are per CPU.
+/// Loads the parts of `builder` after a call of `configure`. From then on the calling thread
+/// stays on one CPU, because many maps are per CPU.
 ///
 /// # Panics
 ///
-/// If the kernel refuses the parts, as without root.
+/// If the kernel refuses the parts, for example without root.
 pub fn load<'obj, Builder: SkelBuilder<'obj>>(
     builder: Builder,
     object: &'obj mut MaybeUninit<OpenObject>,
@@ -33,7 +33,7 @@ pub fn load<'obj, Builder: SkelBuilder<'obj>>(
 ///
 /// # Panics
 ///
-/// If there is no such CPU.
+/// If the thread may use no CPU, or the system call fails.
 pub fn stay_on_a_cpu() -> usize {
     let allowed = sched_getaffinity(None).expect("the CPUs of this thread");
     let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu));
@@ -50,7 +50,7 @@ pub fn stay_on_a_cpu() -> usize {
 ///
 /// Without root.
 pub fn be_preferred() {
-    // SAFETY: a system call without pointers, about this thread.
+    // SAFETY: the call takes no pointers and changes this thread only.
     let set = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
@@ -62,13 +62,13 @@ pub fn be_preferred() {
 /// Without root.
 pub fn go_first() {
     let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: this thread, and a valid pointer.
+    // SAFETY: the pointer is valid, and the call changes this thread only.
     let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Returns the total time that the calling thread has run, in ns: the scheduler's account,
-/// which this call brings up to date.
+/// Returns the total time that the calling thread has run, in ns. The call also brings the
+/// scheduler's account up to date.
 pub fn time_run() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Run time is never negative.
@@ -79,7 +79,7 @@ pub fn time_run() -> u64 {
 ///
 /// # Panics
 ///
-/// If the kernel does not run it.
+/// If the kernel does not run the part, or its result is not 0.
 pub fn run(part: &ProgramMut<'_>) {
     let ran = part.test_run(ProgramInput::default()).expect("run a part");
     assert_eq!(ran.return_value, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Parts of offcputime, which tests run one by one on made-up input. */
+/* Programs that run parts of offcputime one by one on made-up input, for tests. */
 #include "../../src/offcputime.bpf.c"
 
 /* Record of the current thread. */
@@ -15,12 +15,12 @@ int end_wait(void *ctx)
 	return 0;
 }
 
-/* Number of times that the current thread left its CPU since its interval was counted. */
+/* Number of times that the current thread has left its CPU since its interval ended. */
 u64 left_since;
-/* Task of the interval; 0 for the current one. */
+/* Task of the interval; 0 for the current task. */
 u64 returning_task;
 
-/* Runs the return of the current thread, whose interval waits for its user stack. */
+/* Runs the return of the current thread, whose interval still needs its user stack. */
 SEC("raw_tp")
 int come_back(void *ctx)
 {

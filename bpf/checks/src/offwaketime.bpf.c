@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Parts of offwaketime, which tests run one by one on made-up input. offwaketime has
- * most of the clock, of unwinding and of the counts. The current task is the subject.
+ * Programs that run parts of offwaketime one by one on made-up input, for tests.
+ * offwaketime has most of the clock, of unwinding and of the counts. The parts work on
+ * the current task.
  */
 #include "../../src/offwaketime.bpf.c"
 
@@ -22,13 +23,13 @@ int end_wait(void *ctx)
 #define REGISTERS 21
 
 u64 walk_registers[REGISTERS];
-/* Process of the addresses; 0 for the current one. */
+/* PID of the process of the addresses; 0 for the current process. */
 u32 walk_pid;
 u32 walk_is_exact;
 u64 walk_instance;
 /* Process whose share pays for the stack. */
 u32 walk_payer;
-/* ID of the stack that was found. */
+/* ID of the stack that walk_stack() found. */
 u64 walk_found;
 
 SEC("raw_tp")
@@ -55,9 +56,9 @@ int walk_stack(void *ctx)
 }
 
 /*
- * A made-up kernel stack with the user registers on top, and the number of words below
- * these. Then the frames that the kernel's helper would return, and the ID of the stack
- * if it is cached.
+ * Made-up kernel stack with the user registers on top, and the number of words below
+ * these. The next variables have the frames that the kernel's helper would return, and
+ * the ID of the stack if the cache has it.
  */
 u64 kernel_stack[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
 u64 kernel_stack_words;
@@ -80,7 +81,7 @@ int look_up_stack(void *ctx)
 	return 0;
 }
 
-/* Caches the stack after look_up_stack(), as if it had been unwound. */
+/* Caches the stack after look_up_stack(), as after an unwind. */
 SEC("raw_tp")
 int cache_stack(void *ctx)
 {
@@ -147,7 +148,7 @@ int close_open(void *ctx)
 	return 0;
 }
 
-/* Notes the run time as when the thread leaves its CPU. */
+/* Notes the thread's run time, as at its switch-out. */
 SEC("raw_tp")
 int note_time_run(void *ctx)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* offcputime with an additional language, to test the addition of a language. */
+/* offcputime with an additional language, for a test of how a language is added. */
 #include "toy.h"
 
 #define MORE_LANGUAGES(ONE) ONE(TOY, toy)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Frames of a made-up language: shared/collect/tests/toy has its runtime and its
- * module.
+ * Reads the frames of a made-up language, whose runtime and module are in
+ * shared/collect/tests/toy.
  */
 #ifndef SYSTEMSCOPE_TOY_H
 #define SYSTEMSCOPE_TOY_H

@@ -1,4 +1,4 @@
-//! Tests the thread clock with late or missing events, and the weight of waits. Needs root.
+//! Tests the thread clock with late or missing events, and the weights of waits. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -48,7 +48,8 @@ fn who_was_not_there_when_the_window_opened_is_measured_from_now_on() {
     }
 }
 
-/// The time may be read before another CPU's event, which then begins an interval later.
+/// A program may read the time before another CPU's event, and the event then begins an interval
+/// at a later time.
 #[test]
 fn an_event_never_ends_an_interval_before_it_began() {
     let mut object = MaybeUninit::uninit();
@@ -64,8 +65,8 @@ fn an_event_never_ends_an_interval_before_it_began() {
     }
 }
 
-/// The scheduler knows how long the thread has run since. The thread runs again, so its kernel
-/// stack is no longer the one with which it left.
+/// The scheduler's account tells how long the thread has run since its switch-in. The kernel
+/// stack counts as missed, because the thread runs again and has another stack.
 #[test]
 fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     let mut object = MaybeUninit::uninit();
@@ -148,7 +149,7 @@ fn chains_that_differ_in_any_hop_are_two() {
     assert_eq!(names.len(), chains.len());
 }
 
-/// An interval that is open when the records are closed counts up to that time.
+/// An interval that is open when user space closes the records counts up to that time.
 #[test]
 fn what_is_open_at_the_end_counts_up_to_then() {
     const BLOCKED: u64 = 2;
@@ -156,12 +157,12 @@ fn what_is_open_at_the_end_counts_up_to_then() {
     const ASLEEP: u32 = 1;
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
-    // Each row: the start of the blocked state, whether a waker came early, the kernel's task
-    // state, and the blocked and runnable time until 200.
+    // Each row: the start of the blocked state, 1 if a waker came early, the kernel's task
+    // state, and the expected blocked and runnable time until 200.
     for (since, woken_early, task_state, expected) in [
         (100, 0, Some(ASLEEP), (100, 0)),
         (100, 0, None, (100, 0)),
-        // The wake-up was not seen.
+        // The programs did not see the wake-up.
         (100, 0, Some(AWAKE), (0, 100)),
         (100, 1, None, (0, 100)),
         // The note belongs to a sleep that never happened.

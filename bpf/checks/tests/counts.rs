@@ -1,5 +1,5 @@
-//! Tests the counts by stack: the map that is used, and the treatment of keys when a map is
-//! full. Needs root.
+//! Tests the counts by stack: the map that programs use, and the keys that they add when a map
+//! is full. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -96,7 +96,7 @@ fn a_map_half_full_asks_to_be_drained_and_a_full_one_says_what_is_lost() {
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |_| ());
     let mut lost_before = 0;
     for user in 0..ROOM + 100 {
-        // A turn per key, so that the process never uses up its share.
+        // Each key has its own turn, so that the process never uses up its share.
         parts.maps.bss_data.as_deref_mut().unwrap().counts_turn = 2 * user;
         count(&mut parts, STACK_MISSED + 1 + user, ONE);
         let shared = parts.maps.bss_data.as_deref().unwrap();
@@ -120,8 +120,8 @@ fn a_map_half_full_asks_to_be_drained_and_a_full_one_says_what_is_lost() {
     assert_eq!(asked, 1);
 }
 
-/// One process adds three quarters of the keys, and other processes still add theirs. The time
-/// of the first process is counted without stacks from then on.
+/// One process adds three quarters of the keys, and other processes still add theirs. From then
+/// on the time of the first process counts without stacks.
 #[test]
 fn a_process_that_floods_the_counts_leaves_room_for_others() {
     const FLOOD: u64 = ROOM + 100;
@@ -136,7 +136,7 @@ fn a_process_that_floods_the_counts_leaves_room_for_others() {
     }
     let map = &parts.maps.counts_even;
     assert_eq!(parts.maps.bss_data.as_deref().unwrap().lost.counts, 0);
-    // A few processes have the same place as the flooding one.
+    // A few processes share a place with the flooding process.
     let are_there = |user| {
         let there = others.clone().filter_map(|pid| counted_for(map, pid, user));
         there.count()
@@ -152,7 +152,7 @@ fn a_process_that_floods_the_counts_leaves_room_for_others() {
     assert_eq!(missed.blocked, missed.events * ONE.blocked);
 }
 
-/// Endless names are endless keys, with stacks or without.
+/// A process with endless names has endless keys, with stacks or without.
 #[test]
 fn a_process_that_floods_the_counts_with_names_leaves_room_for_others() {
     let mut object = MaybeUninit::uninit();

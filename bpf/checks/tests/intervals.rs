@@ -26,7 +26,7 @@ fn an_end_that_has_come_is_refused() {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
         (ran.return_value, shared.interval_start, shared.interval)
     };
-    // This test never loses its CPU for a minute.
+    // A minute is longer than this test ever loses its CPU.
     let end = now + 60 * SECOND;
     let begun = (0, now, end << 1 | 1);
     assert_eq!(begin(now, end, 1), begun);

@@ -1,5 +1,5 @@
-//! Tests the cache of kernel stacks with made-up stacks: a hit is always the right stack,
-//! whatever stale words lie between its return addresses. Needs root.
+//! Tests the cache of kernel stacks with made-up stacks. A hit is always the right stack, with
+//! any stale words between its return addresses. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Addresses of functions, of the scheduler's functions, and in the entry code.
+/// Addresses of the first function, of the scheduler's first function, and in the entry code.
 const CODE: u64 = 0xffff_ffff_8100_0000;
 const SCHEDULER: u64 = 0xffff_ffff_8200_0000;
 const ENTRY: u64 = 0xffff_ffff_8080_0076;
@@ -24,7 +24,7 @@ const SCHEDULER_FUNCTION: u64 = 0x410;
 /// Address in `__schedule()`, the first return address of all, and the words of its frame.
 const SCHEDULE: u64 = SCHEDULER + 0x3d4;
 const SCHEDULE_WORDS: usize = 5;
-/// Its index: behind the registers that a switch saves.
+/// Index of the word with this address, behind the registers that a switch saves.
 const FIRST: usize = 6;
 
 /// Words of `struct pt_regs` up to the ip, and the indexes of the system call's number and of
@@ -32,20 +32,20 @@ const FIRST: usize = 6;
 const REGISTERS: usize = 17;
 const SYSTEM_CALL: usize = 15;
 const IP: usize = 16;
-/// Distances in words from a saved ip.
+/// Distances in words from a saved ip to the saved code segment, stack pointer and stack
+/// segment.
 const CS: usize = 1;
 const SP: usize = 3;
 const SS: usize = 4;
 
-/// A call, which determines the size of the frame.
+/// Call, which determines the size of the caller's frame.
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// From a place in a function.
+    /// Call from a place in a function.
     Function(u8, u8),
-    /// From a function that the helper leaves out.
+    /// Call from a function that the helper leaves out.
     Scheduler(u8, u8),
-    /// An interrupt at a place in a function. The function's frame begins the given number of
-    /// words behind the saved registers.
+    /// Interrupt at a place in a function. The function's frame lies behind the saved registers.
     Interrupted(u8, u8),
 }
 
@@ -86,16 +86,16 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Calls, the last one first, and the number of their system call.
+/// Call path: the calls, innermost first, and the number of their system call.
 type Way = (Vec<Call>, u64);
 
-/// A use of a way, or of a similar one.
+/// Use of a call path, or of a similar call path.
 #[derive(Clone, Debug)]
 struct Taken {
     way: Index,
-    /// Another place in the function of one of the calls, now and then.
+    /// In some uses: which call has another place in its function, and this place.
     place: Option<(Index, u8)>,
-    /// Index of one of two entries.
+    /// Which of two places in the entry code, 0 or 1.
     entry: u64,
     /// Random offset at a system call, in words.
     offset: usize,
@@ -122,7 +122,7 @@ impl Taken {
     }
 }
 
-/// Ways that are used over and over.
+/// Call paths, and their uses.
 #[derive(Clone, Debug)]
 struct Case {
     ways: Vec<Way>,
@@ -134,7 +134,7 @@ fn case() -> impl Strategy<Value = Case> {
     (ways, vec(taken(), 120)).prop_map(|(ways, taken)| Case { ways, taken })
 }
 
-/// The stack of a waiting thread, over the words that others have left.
+/// Stack of a waiting thread, over the words that other stacks have left.
 struct Waiting {
     /// Frames that the helper returns.
     frames: Vec<u64>,
@@ -150,7 +150,7 @@ fn wait(memory: &mut [u64], (calls, number): Way, entry: u64, offset: usize) -> 
     for call in calls {
         if let Call::Interrupted(..) = call {
             is_interrupted = true;
-            // The code that saves registers; no call leads to it.
+            // Address in the code that saves registers. No call precedes it.
             memory[at] = ENTRY + 0x40;
             frames.push(ENTRY + 0x40);
             at += 1 + IP;
@@ -183,7 +183,7 @@ fn wait(memory: &mut [u64], (calls, number): Way, entry: u64, offset: usize) -> 
     }
 }
 
-/// Returns the cached ID of a stack, 0 if there is none; then caches the stack.
+/// Returns the cached ID of a stack. If there is none, returns 0 and caches the stack as `id`.
 fn look_up(parts: &mut OffwaketimeSkel<'_>, memory: &[u64], waiting: &Waiting, id: u64) -> u64 {
     let shared = parts.maps.bss_data.as_deref_mut().unwrap();
     shared.kernel_stack.copy_from_slice(memory);
@@ -241,8 +241,8 @@ fn what_is_cached_is_the_stack() {
     assert!(hits * 4 > waits, "{hits} of {waits} were cached");
 }
 
-/// A kernel probe at the return of a function replaces the return address by its own. The
-/// helper returns the original one.
+/// A kernel probe at the return of a function replaces the return address by its own. The helper
+/// still returns the original address.
 #[test]
 fn a_stack_with_another_address_in_a_return_addresss_place_is_not_cached() {
     let mut object = MaybeUninit::uninit();

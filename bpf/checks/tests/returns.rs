@@ -1,5 +1,5 @@
-//! Tests the user stacks of threads that return, if the kernel did not show a return. Needs
-//! root.
+//! Tests the user stacks of threads that return to a CPU, if the kernel did not show the return.
+//! Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ use checks::offcputime::{OffcputimeSkel, OffcputimeSkelBuilder};
 use checks::{load, run};
 use libbpf_rs::MapCore;
 
-/// Returns the user stacks of the counts.
+/// Returns the user stacks in the keys of the counts.
 fn user_stacks(parts: &OffcputimeSkel<'_>) -> Vec<u64> {
     let keys = parts.maps.counts_even.keys().map(|bytes| {
         let mut key = StackKey::default();

@@ -1,5 +1,5 @@
-//! Tests spans on a CPU at a period's end: the effect of cpudist's `visit_cpu` on the running
-//! thread. Needs root.
+//! Tests spans on a CPU at a period's end, where cpudist's `visit_cpu` splits the span of the
+//! running thread. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use cli::monotonic_ns;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
 
-/// `struct running`: the start, and the task.
+/// Fields `since` and `task` of `struct running`.
 type Running = (u64, u64);
 
 struct Cpu<'a> {
@@ -21,7 +21,7 @@ struct Cpu<'a> {
 }
 
 impl Cpu<'_> {
-    /// Measures the spans of one process, or of all.
+    /// Loads cpudist for the spans of one process, or of all processes.
     fn new(object: &mut MaybeUninit<OpenObject>, pid: Option<u32>) -> Cpu<'_> {
         let cpu = stay_on_a_cpu();
         let mut open = CpudistSkelBuilder::default().open(object).unwrap();
@@ -36,7 +36,7 @@ impl Cpu<'_> {
 
     fn open_window(&mut self, start: u64, interval_end: u64) {
         let shared = self.programs.maps.bss_data.as_deref_mut().unwrap();
-        // Counted in slot 0.
+        // The lowest bit of the word is the slot: 0.
         (shared.interval_start, shared.interval) = (start, interval_end << 1);
         shared.window_start = start;
     }
@@ -52,7 +52,7 @@ impl Cpu<'_> {
             .unwrap();
     }
 
-    /// Visits the CPU and returns its state.
+    /// Runs `visit_cpu`, and returns the CPU's `struct running`.
     fn visited(&self) -> Running {
         run(&self.programs.progs.visit_cpu);
         let values = self
@@ -72,7 +72,7 @@ impl Cpu<'_> {
 }
 
 const NOBODY: Running = (0, 0);
-/// Address of no task, so that nothing is known of it.
+/// Address at which no task is, so that the scheduler's account of it is 0.
 const SOMEBODY: u64 = 0x1000;
 const SECOND: u64 = 1_000_000_000;
 
@@ -89,8 +89,8 @@ fn nobody_who_is_measured_runs_since_the_window_opened() {
 /// Returns the number of times that this thread has left its CPU.
 fn switches() -> i64 {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: a valid pointer to as much as the kernel writes, and it returns 0 if it wrote
-    // that.
+    // SAFETY: the pointer is valid for what the kernel writes, and the kernel has written it if
+    // the result is 0.
     let usage = unsafe {
         assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
         usage.assume_init()
@@ -98,8 +98,9 @@ fn switches() -> i64 {
     usage.ru_nvcsw + usage.ru_nivcsw
 }
 
-/// The scheduler knows how long the thread has run since. If another task takes the CPU
-/// meanwhile, the thread got its CPU later than it can tell, and the turn is repeated.
+/// The scheduler's account tells how long the thread has run since its switch-in. If another
+/// task takes the CPU meanwhile, the thread cannot tell when it got the CPU, and the test
+/// repeats the turn.
 #[test]
 fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     let mut object = MaybeUninit::uninit();
@@ -108,13 +109,13 @@ fn a_hidden_arrival_was_when_the_thread_got_its_cpu() {
     let undisturbed = (1..400).any(|turn| {
         let (departures, before) = (switches(), time_run());
         let asleep = monotonic_ns();
-        // The period ends while this thread sleeps, and another task runs.
+        // The period ends while this thread sleeps and another task runs.
         cpu.open_window(asleep - SECOND, asleep + 1_000_000);
         cpu.set((asleep, SOMEBODY));
         sleep(Duration::from_millis(5));
         let (awake, woken) = (time_run(), monotonic_ns());
-        // Less than the scheduler's shortest time slice, measured without a question to the
-        // scheduler: that would make it choose the next task.
+        // Runs for less than the scheduler's shortest time slice. The loop does not call
+        // time_run(), because the call would make the scheduler choose the next task.
         while monotonic_ns() < woken + 500_000 {}
         let (now, ran_at_least) = (monotonic_ns(), time_run() - awake);
         let (since, task) = cpu.visited();

@@ -1,5 +1,5 @@
-//! Tests the sampling of intervals below -m: which ones are kept, and their weights. Needs
-//! root.
+//! Tests the sampling of intervals below -m: which intervals count, and with which weights.
+//! Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -23,7 +23,8 @@ fn sampling(object: &mut MaybeUninit<OpenObject>) -> OffcputimeSkel<'_> {
     })
 }
 
-/// Ends waits one after the other, each with its user stack, and its blocked and runnable time.
+/// Ends waits one after the other. Each has its user stack, its blocked time and its runnable
+/// time in ns.
 fn end_waits(parts: &mut OffcputimeSkel<'_>, waits: &[(u64, u64, u64)]) {
     for &(user, blocked, runnable) in waits {
         let shared = parts.maps.bss_data.as_deref_mut().unwrap();
@@ -34,7 +35,7 @@ fn end_waits(parts: &mut OffcputimeSkel<'_>, waits: &[(u64, u64, u64)]) {
     }
 }
 
-/// Goes on with the intervals of another thread.
+/// Clears the periods, as for a new thread.
 fn begin_thread(parts: &mut OffcputimeSkel<'_>) {
     let clock = &mut parts.maps.bss_data.as_deref_mut().unwrap().clock;
     clock.short_blocked = Default::default();
@@ -60,7 +61,7 @@ fn counted(parts: &OffcputimeSkel<'_>) -> BTreeMap<(u64, u64), Tally> {
     sums
 }
 
-/// Asserts that `kept` of `of` intervals fit a probability.
+/// Asserts that `kept` of `of` intervals agree with a probability.
 #[track_caller]
 fn assert_drawn(kept: u64, of: u64, probability: f64) {
     let expected = of as f64 * probability;
@@ -71,7 +72,7 @@ fn assert_drawn(kept: u64, of: u64, probability: f64) {
     );
 }
 
-/// A round takes half a period: samples one period apart would always find the same wait.
+/// A round takes half a period, so samples one period apart would always find the same wait.
 #[test]
 fn waits_in_step_have_their_shares() {
     const ROUNDS: u64 = 8000;
@@ -83,7 +84,7 @@ fn waits_in_step_have_their_shares() {
     let kept = counted(&parts);
     let blocked = |user| kept[&(user, PERIOD)].blocked / PERIOD;
     let runnable = |user| kept[&(user, PERIOD)].runnable / PERIOD;
-    // Each period that has passed kept one interval.
+    // Each period has kept one interval.
     let all = |of: &dyn Fn(u64) -> u64| of(7) + of(8) + of(9);
     assert_eq!(all(&blocked), ROUNDS / 2);
     assert!(all(&runnable).abs_diff(ROUNDS * 400 / PERIOD) <= 1);
@@ -95,7 +96,7 @@ fn waits_in_step_have_their_shares() {
     assert_eq!((tally.longest, tally.squares), (360, 0));
 }
 
-/// A thread that lives less than a period is seen with the right probability.
+/// A thread that lives less than a period counts with a probability in proportion to its time.
 #[test]
 fn short_lives_have_their_share() {
     const LIVES: u64 = 4000;
@@ -113,7 +114,7 @@ fn short_lives_have_their_share() {
     assert_eq!(kept[&(7, PERIOD)].runnable, 0);
 }
 
-/// A wait can end a period and contain the point of the next one, too.
+/// A wait can end a period and also contain the point of the next period.
 #[test]
 fn a_wait_of_almost_a_period_may_stand_for_two() {
     const WAITS: u64 = 4000;
@@ -142,7 +143,7 @@ fn from_the_period_on_all_count_as_long_as_they_are() {
     );
 }
 
-/// Periods do not advance in states that are not asked for.
+/// Periods do not advance in states for which the command line does not ask.
 #[test]
 fn what_is_not_asked_for_is_not_sampled() {
     const WAITS: u64 = 2000;

@@ -1,5 +1,5 @@
-//! Tests spans counted by owner, on their way from a CPU's own places to the sums of all CPUs.
-//! Needs root.
+//! Tests spans that are counted by owner, on their way from a CPU's recent sums to the sums of
+//! all CPUs. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -11,9 +11,9 @@ use checks::{load, run};
 use libbpf_rs::{MapCore, MapFlags};
 use plain::Plain;
 
-/// More than a CPU has places for, so that each evicts others.
+/// Number of owners: more than a CPU has places for, so that owners evict each other.
 const OWNERS: u32 = 3000;
-/// Lengths in one bucket.
+/// Lengths in ns, all in the same bucket.
 const LENGTHS: [u64; 3] = [1000, 1007, 1003];
 
 fn read<T: Plain + Default>(bytes: &[u8]) -> T {
@@ -34,7 +34,7 @@ fn count_all(parts: &mut CpudistSkel<'_>, slot: u32) {
     }
 }
 
-/// Returns the sums by owner in a slot: those of a map, and those in the CPU's places.
+/// Returns the sums by owner in a slot, of a map and of the recent sums of all CPUs together.
 fn sums(parts: &CpudistSkel<'_>, map: &impl MapCore, slot: u32) -> BTreeMap<u32, SpanSum> {
     let mut sums: BTreeMap<u32, SpanSum> = BTreeMap::new();
     let mut add = |owner: u32, more: SpanSum| {
@@ -86,7 +86,7 @@ fn spans_of_many_owners_add_up_in_their_interval() {
     }
     assert_eq!(parts.maps.sums_odd.keys().count(), 0);
 
-    // User space drains that map: evicted sums go to the other one.
+    // User space drains the even map, so evicted sums go to the odd map.
     let before = parts.maps.sums_even.keys().count();
     parts.maps.bss_data.as_deref_mut().unwrap().sums_turn = 1;
     count_all(&mut parts, 0);

@@ -1,4 +1,5 @@
-//! Tests when a stack's frames are sent, and which process's tables unwind it. Needs root.
+//! Tests when programs send a stack's frames, and which process's tables unwind the stack. Needs
+//! root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod made_up;
@@ -19,7 +20,7 @@ use made_up::{
     process, put_process, put_tables, rules,
 };
 
-/// Messages that were sent, in order.
+/// Messages from the programs, in order.
 #[derive(Default)]
 struct Sent {
     stacks: Vec<(u64, Found)>,
@@ -53,7 +54,8 @@ impl Walker<'_> {
         let mut stack = Stack::new();
         let by_16 = function(|rule| rule.cfa == cfa::STACK_POINTER && rule.cfa_offset == 16);
         let root = function(|rule| rule.cfa == cfa::ROOT);
-        // From the third word from the end on: a frame, then the return address.
+        // The third word from the end is the leaf's return address. The last word is its
+        // caller's.
         stack.set(WORDS - 3, by_16);
         stack.set(ROOT, root);
         let mut registers = Registers::new(
@@ -67,7 +69,7 @@ impl Walker<'_> {
         Walker { parts, stack }
     }
 
-    /// Makes a walker for a made-up process with tables.
+    /// Returns a walker for a made-up process with tables.
     fn of_a_process(object: &mut MaybeUninit<OpenObject>) -> Walker<'_> {
         let mut walker = Walker::new(object);
         let (pid, instance) = process(0);
@@ -76,7 +78,7 @@ impl Walker<'_> {
         walker
     }
 
-    /// Sets the process of the stack: a made-up one, or 0 for this one.
+    /// Sets the process of the stack: the PID of a made-up process, or 0 for this process.
     fn set_process(&mut self, pid: u32, instance: u64) {
         let shared = self.parts.maps.bss_data.as_deref_mut().unwrap();
         shared.walk_pid = pid;
@@ -93,13 +95,14 @@ impl Walker<'_> {
         self.parts.maps.bss_data.as_deref_mut().unwrap().walk_payer = payer;
     }
 
-    /// Begins a turn: every process has its share again, as after a drain by user space.
+    /// Begins a turn. Every process then has its share again, as after a drain by user space.
     fn begin_turn(&mut self) {
         let shared = self.parts.maps.bss_data.as_deref_mut().unwrap();
         shared.events_turn += 2;
     }
 
-    /// Unwinds the `turn`th of many stacks, each of which is sent; returns its ID.
+    /// Unwinds stack number `turn` of many, and evicts it, so that the programs send it each
+    /// time. Returns its ID.
     fn walk_another(&mut self, turn: u64) -> u64 {
         self.stack.set(ROOT, CODE + 1 + turn % (FUNCTION - 1));
         let id = self.walk();
@@ -136,14 +139,14 @@ impl Walker<'_> {
         sent.into_inner()
     }
 
-    /// Unwinds the stack. Returns its ID, and how many times it was sent.
+    /// Unwinds the stack. Returns its ID, and how many times the programs sent it.
     fn sends(&self) -> (u64, usize) {
         let (id, sent) = (self.walk(), self.sent());
         assert!(sent.stacks.iter().all(|(sent, _)| *sent == id));
         (id, sent.stacks.len())
     }
 
-    /// Evicts a stack from the ones that user space has.
+    /// Evicts a stack from the stacks that user space has.
     fn push_out(&self, id: u64) {
         let slot = (id as u32 & 0xffff).to_ne_bytes();
         let other = (!id).to_ne_bytes();
@@ -152,7 +155,7 @@ impl Walker<'_> {
     }
 }
 
-/// True for waiting threads, whose unwinds are cached, and for sampled ones.
+/// The rule holds for waiting threads, whose unwinds are cached, and for sampled threads.
 #[test]
 fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
     let mut object = MaybeUninit::uninit();
@@ -173,7 +176,7 @@ fn a_stack_is_sent_once_and_again_when_another_pushed_it_out() {
 fn a_stack_that_found_no_room_is_sent_when_next_seen() {
     let mut object = MaybeUninit::uninit();
     let mut walker = Walker::of_a_process(&mut object);
-    // Uses another place in the root each time, until the buffer is full.
+    // Each stack has another address in the root. The loop ends when the buffer is full.
     let mut turns = 1..;
     loop {
         walker.begin_turn();
@@ -189,7 +192,7 @@ fn a_stack_that_found_no_room_is_sent_when_next_seen() {
     assert_eq!(walker.sends(), (id, 0));
 }
 
-/// One process sends three quarters of the buffer, and others the rest.
+/// One process fills three quarters of the buffer, and other processes the rest.
 #[test]
 #[ignore = "fills the ring buffer"]
 fn a_process_that_floods_the_ring_buffer_leaves_room_for_others() {
@@ -207,7 +210,7 @@ fn a_process_that_floods_the_ring_buffer_leaves_room_for_others() {
     assert_eq!(walker.walk_another(1), STACK_MISSED);
     let sent = walker.sent().stacks.len() as u64;
     assert_eq!(sent, flood.unwrap() - 1 + others);
-    // A refused stack is sent when it comes again.
+    // The program sends a refused stack when it sees the stack again.
     walker.begin_turn();
     let (id, times) = walker.sends();
     assert!(id > STACK_MISSED && times == 1, "{id} {times}");
@@ -222,7 +225,8 @@ fn more_or_less_code_has_the_mappings_read_again() {
         assert!(id > STACK_MISSED, "{id}");
         walker.sent().code_changes
     };
-    // The amount is new, then unchanged, then different.
+    // The number of code pages is new, then unchanged, then changed by map_code(), then
+    // unchanged.
     assert_eq!(changes(), 0);
     assert_eq!(changes(), 0);
     map_code();
@@ -237,11 +241,12 @@ fn map_code() {
     unsafe { mmap_anonymous(ptr::null_mut(), 4096, access, Share::PRIVATE) }.unwrap();
 }
 
-/// Returns the IDs of this process's stack, and of the same stack in a fork after `before`.
+/// Returns the ID of this process's stack, and the ID of the same stack in a fork that has
+/// called `before`.
 fn stack_of_a_fork(before: impl Fn()) -> (u64, u64) {
     let mut object = MaybeUninit::uninit();
     let mut walker = Walker::new(&mut object);
-    // The first unwind of this process returns its instance.
+    // The first unwind stores the instance of this process.
     walker.set_process(0, 0);
     assert_eq!(walker.walk(), STACK_NONE);
     let instance = walker.parts.maps.bss_data.as_deref().unwrap().walk_instance;
@@ -253,7 +258,7 @@ fn stack_of_a_fork(before: impl Fn()) -> (u64, u64) {
     );
     let own = walker.walk();
     assert!(own > STACK_MISSED, "{own}");
-    // SAFETY: the child makes system calls only, and ends.
+    // SAFETY: the child only makes system calls, and ends.
     match unsafe { libc::fork() } {
         0 => {
             before();
@@ -281,7 +286,7 @@ fn a_fork_is_walked_by_its_parents_tables() {
     assert_eq!(own, forks);
 }
 
-/// The same as for a fork that has executed a program since.
+/// The fork maps more code. A fork that executes a program has other code, too.
 #[test]
 fn a_fork_with_other_code_is_not() {
     let (_, forks) = stack_of_a_fork(map_code);

@@ -11,8 +11,8 @@ use libbpf_rs::{MapCore, MapFlags};
 const START: u64 = 1_000_000;
 const END: u64 = 2_000_000;
 
-/// Result of a wait: its part in the measured period, its part in the next one, and whether
-/// user space must count a part.
+/// Result of a wait: its length in the measured period, its length in the next period, and
+/// whether user space must count a part.
 #[derive(Debug, PartialEq, Eq)]
 struct Counted {
     inside: u64,
@@ -20,7 +20,8 @@ struct Counted {
     noted: bool,
 }
 
-/// Counts a wait that began at `since`, in the period from [`START`] to [`END`].
+/// Counts a wait that began at `since`, with the period from [`START`] to [`END`] as the current
+/// period.
 fn counted(kind: SpanKind, since: u64, blocked: u64, runnable: u64) -> Counted {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(CpudistSkelBuilder::default(), &mut object, |open| {
@@ -72,8 +73,8 @@ fn counted(kind: SpanKind, since: u64, blocked: u64, runnable: u64) -> Counted {
     }
 }
 
-/// Asserts the parts that count of a wait, for each kind of span: 300 ns blocked and 20 ns
-/// runnable.
+/// Asserts which parts of a wait count, for each kind of span. The wait is 300 ns blocked and
+/// then 20 ns runnable.
 #[track_caller]
 fn assert_counted(since: u64, lengths: [u64; 3], place: impl Fn(u64) -> Counted) {
     let kinds = [

@@ -1,5 +1,5 @@
-//! Unwinds made-up stacks in BPF and in Rust: both find the same frames, also if the cache has
-//! much of an unwind. Needs root.
+//! Unwinds made-up stacks in BPF and in Rust. Both find the same frames, also if the cache has
+//! the stack or a stack that differs by a word. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod made_up;
@@ -23,7 +23,7 @@ use made_up::{
     found, make_room, process, put_process, put_tables, rules, spaces,
 };
 
-/// Content of a register or of a word of the stack.
+/// Value of a register or of a word of the stack.
 #[derive(Clone, Copy, Debug)]
 enum Word {
     /// An address in a function.
@@ -33,7 +33,7 @@ enum Word {
     /// The address of a word of the stack.
     Slot(u8),
     Zero,
-    /// An address at which nothing is.
+    /// An address at which there is no memory.
     Junk,
 }
 
@@ -67,16 +67,16 @@ fn word() -> impl Strategy<Value = Word> {
 enum Change {
     Nothing,
     Word(usize, Word),
-    /// A register by its DWARF number; the stack pointer stays in the stack.
+    /// A register by its DWARF number. The stack pointer stays within the stack.
     Register(usize, Word),
     Leaf(u8, u8),
-    /// Interrupts the leaf, or not.
+    /// True if the leaf was interrupted, false if it called the kernel.
     Interrupted(bool),
-    /// Another process has the same there.
+    /// The stack is that of another process, which has the same memory.
     Process(u32),
-    /// The process gets the other space.
+    /// The process gets one of the two address spaces.
     Space(usize),
-    /// User space may have forgotten the last stack that was found.
+    /// User space no longer has the stack that the last unwind found.
     PushedOut,
 }
 
@@ -128,7 +128,7 @@ fn number(end: End) -> u32 {
     number.0
 }
 
-/// Numbers of unwinds, of those that reached the root, and of cache hits.
+/// Numbers of unwinds, of unwinds that reached the root, and of cache hits.
 #[derive(Debug, Default)]
 struct Counts {
     walks: u64,
@@ -136,8 +136,8 @@ struct Counts {
     cached: u64,
 }
 
-/// Unwinds many stacks in BPF, most of which differ from the one before by a word, and compares
-/// each with an unwind in Rust.
+/// Unwinds many stacks in BPF, and compares each with an unwind in Rust. Most stacks differ from
+/// the stack before by one word.
 fn walk_many(cases: u32, check_cache_hit: bool) -> Counts {
     let mut object = MaybeUninit::uninit();
     let mut parts = load(OffwaketimeSkelBuilder::default(), &mut object, |open| {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Clocks for the threads that exist when the window opens. */
+/* Starts the clocks of threads that exist when the window opens. */
 #ifndef SYSTEMSCOPE_CLOCK_EDGES_H
 #define SYSTEMSCOPE_CLOCK_EDGES_H
 
 #include "clock/thread_clock.h"
 
-/* Gives @task, which had no event yet, a clock. Returns NULL if it cannot have one. */
+/*
+ * Starts the clock of @task, which had no event yet. Returns NULL if the task gets
+ * none.
+ */
 static __always_inline struct thread *
 start_clock(const struct clock_program *program, struct task_struct *task,
 	    u64 now)
@@ -20,7 +23,10 @@ start_clock(const struct clock_program *program, struct task_struct *task,
 							  THREAD_RUNNABLE;
 	thread = new_thread(program, task, unseen_since(task, now), state,
 			    DRAFT_IN_ITERATOR);
-	/* The task may have died before its record was there to be deleted. */
+	/*
+	 * The task may have died before it had a record, so that no event deletes the
+	 * record.
+	 */
 	if (thread && (task_state(task) & TASK_DEAD)) {
 		bpf_map_delete_elem(program->threads, &key);
 		return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Events that drive the thread clock: a thread leaves a CPU or gets one, is woken, is
+ * Events that drive the thread clock: a thread leaves a CPU, gets a CPU, wakes up, is
  * born, or executes another program.
  */
 #ifndef SYSTEMSCOPE_CLOCK_EVENTS_H
@@ -44,8 +44,8 @@ static __always_inline int follow_switch(const struct clock_program *program,
 		state = task_state(prev);
 	}
 	/*
-	 * The task's ID may be gone by now; switch_out() checks whether the task has a
-	 * clock.
+	 * A dying task may have lost its ID by now. switch_out() then checks whether
+	 * the task has a clock.
 	 */
 	leaves = is_measured(prev) || (!preempt && (state & TASK_DEAD) &&
 				       !end_if_departed(program, prev));
@@ -86,14 +86,14 @@ static __always_inline int follow_waking(const struct clock_program *program,
 	}
 	/*
 	 * While the task is on a CPU, only that CPU writes the record. Here the task
-	 * has yet to switch, or is just doing so.
+	 * has not left the CPU yet, or is just leaving it.
 	 */
 	if (task->on_cpu) {
 		thread->woken_early = 1;
 		set_to_work_early(program, task, thread);
 		return 0;
 	}
-	/* A task that is woken off a CPU has left its CPU. */
+	/* The task is off the CPU, so the kernel did not show its switch-out. */
 	if (clock_state(thread->clock) == THREAD_RUNNING)
 		depart_belatedly(program, task, thread, task_state(task), now);
 	if (clock_state(thread->clock) == THREAD_BLOCKED) {
@@ -162,9 +162,9 @@ static __always_inline int follow_exec(const struct clock_program *program,
 }
 
 /*
- * Handles cgroup_attach_task: a task moved to another cgroup, or its whole process did
- * (see clock/moves.h). For a process with one thread, its record shows whether the move
- * matters.
+ * Handles cgroup_attach_task: a task, or its whole process, moved to another cgroup.
+ * clock/moves.h explains moves. If only one thread moved, its record shows whether the
+ * move matters.
  */
 static __always_inline int follow_move(const struct clock_program *program,
 				       u64 *ctx)

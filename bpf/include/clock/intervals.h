@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Selects the off-CPU intervals that count, by their length and first state, and counts
- * each under its key.
+ * each interval under its key.
  */
 #ifndef SYSTEMSCOPE_INTERVALS_H
 #define SYSTEMSCOPE_INTERVALS_H
@@ -17,7 +17,7 @@
 const volatile u64 min_interval = 0;
 const volatile u64 max_interval = ~0ULL;
 
-/* Task states that count: all, only runnable, or the ones in state_mask. */
+/* Task states that count: all, only runnable, or the states in state_mask. */
 enum state_filter {
 	STATES_ALL,
 	STATES_RUNNABLE,
@@ -51,8 +51,8 @@ struct weighed {
 /*
  * Computes the weight of an off-CPU interval of @thread, which was blocked for @blocked
  * ns and then runnable for @runnable ns. Returns whether the interval counts, and then
- * sets @weighed. @is_open: the interval was cut short, because the window ended or the
- * thread is no longer measured. No switch-in ended it.
+ * sets @weighed. @is_open: true if no switch-in ended the interval. The window's end,
+ * or the end of the thread's measurement, cut it short.
  */
 typedef bool weigh_interval(struct thread *thread, u64 blocked, u64 runnable,
 			    bool is_open, struct weighed *weighed);

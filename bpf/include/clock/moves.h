@@ -2,12 +2,13 @@
 /*
  * Moves of processes between cgroups. A move can start or end the measurement of
  * threads without an event of their own. A program notes the time of the move and wakes
- * user space. User space at once runs find_preexisting, for threads without a record,
- * and find_departed, for threads that still have one. The first event after a move, be
- * it one of these or one of the thread's, takes the time from the note.
+ * user space. User space then immediately runs find_preexisting for threads without a
+ * record, and find_departed for threads that still have a record. The first event after
+ * a move takes the time from the note. This event is a visit of an iterator or an event
+ * of the thread.
  *
- * The last move wins: if a process moves again before user space looked, its cgroup in
- * between is not known.
+ * If a process moves twice before user space has looked, the last move wins. Its cgroup
+ * in between is not known.
  */
 #ifndef SYSTEMSCOPE_MOVES_H
 #define SYSTEMSCOPE_MOVES_H
@@ -15,8 +16,8 @@
 #include "targets/cgroups.h"
 
 /*
- * Time of the last move by process, in ns of CLOCK_MONOTONIC. Moves long known to user
- * space are evicted first.
+ * Time of the last move by process, in ns of CLOCK_MONOTONIC. The map first evicts
+ * moves that user space has long handled.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -28,12 +29,15 @@ struct {
 /* Number of moves noted; user space compares it with the number that it has handled. */
 volatile u64 moves = 0;
 
-/* Time up to which all moves are reflected in the records; set by user space. */
+/*
+ * Time up to which the records reflect all moves, in ns of CLOCK_MONOTONIC; set by user
+ * space.
+ */
 volatile u64 moves_followed = 0;
 
 /*
  * Returns the time at which @task's process moved if user space has not handled that
- * yet, else @now. The function is out of line because it is rarely called.
+ * move yet, else @now. The function is out of line because calls are rare.
  */
 static __noinline u64 moved_by(struct task_struct *task, u64 now)
 {

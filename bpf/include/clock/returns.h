@@ -5,8 +5,8 @@
  * Programs thus capture no stack for an interval that does not count.
  *
  * At sched_switch the returning thread is not current yet, so programs cannot read its
- * memory. It is current at sched_exit_tp, at the end of __schedule() (since 6.15). The
- * CPU does no other switch between these two tracepoints.
+ * memory. It is current at sched_exit_tp, which kernels since 6.15 have at the end of
+ * __schedule(). The CPU does no other switch between these two tracepoints.
  */
 #ifndef SYSTEMSCOPE_RETURNS_H
 #define SYSTEMSCOPE_RETURNS_H
@@ -18,14 +18,14 @@
 
 /*
  * True if the kernel has sched_exit_tp; set by user space. It has no effect if
- * by_membership is set: a thread that leaves a cgroup while it sleeps would get no
- * stack.
+ * by_membership is set, because a thread that leaves a cgroup while it sleeps would get
+ * no stack.
  */
 const volatile bool stacks_at_return = false;
 
-/* An interval that ended on this CPU and still needs its user stack. */
+/* Interval that ended on this CPU and still needs its user stack. */
 struct returning {
-	/* Address of the task; 0 if no interval waits. */
+	/* Address of the task; 0 if no interval needs its stack. */
 	u64 task;
 	/* switch_count() of the task when the interval ended. */
 	u64 switches;
@@ -78,8 +78,8 @@ static __noinline int count_returned(struct returning *returning, u64 user)
 	if (!here)
 		return 0;
 	/*
-	 * User space waits while this CPU counts, so it finds the interval either in
-	 * @returning or in the map of counts.
+	 * User space waits while this CPU counts. It therefore finds the interval
+	 * either in @returning or in the map of counts.
 	 */
 	*here += 1;
 	returning->task = 0;
@@ -91,7 +91,10 @@ static __noinline int count_returned(struct returning *returning, u64 user)
 	return 0;
 }
 
-/* Stores an interval of @task, which is counted when @task returns to the CPU. */
+/*
+ * Stores an interval of @task, which count_returning() counts when @task is back on the
+ * CPU.
+ */
 static __always_inline void count_at_return(struct task_struct *task,
 					    struct thread *thread,
 					    const struct stack_key *key,
@@ -103,7 +106,7 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning = bpf_map_lookup_elem(&returning_here, &zero);
 	if (!returning)
 		return;
-	/* The kernel ran no program at the return of the thread stored before. */
+	/* The kernel ran no program when the thread of the stored interval returned. */
 	if (returning->task)
 		count_returned(returning, STACK_MISSED);
 	returning->instance = thread->instance;
@@ -121,18 +124,18 @@ static __always_inline void count_at_return(struct task_struct *task,
 	returning->switches = switch_count(task);
 	returning->task = (u64)task;
 	/*
-	 * No program ran when the task returned. It is current and about to leave the
-	 * CPU again, with another user stack.
+	 * The kernel ran no program when the task returned. The task is current and
+	 * about to leave the CPU again, with another user stack.
 	 */
 	if (returning->task == bpf_get_current_task())
 		count_returned(returning, STACK_MISSED);
 }
 
 /*
- * Counts the interval that waits for its user stack on this CPU. @task is current. If
- * the interval is of another thread, or @task has left the CPU again since, no program
- * ran at the return. The current stack is then not the interval's, so the interval gets
- * STACK_MISSED.
+ * Counts the interval that is stored on this CPU. @task is current. If the interval is
+ * of another thread, or @task has left the CPU again since, the kernel ran no program
+ * at the return. The interval then gets STACK_MISSED, because the current stack is not
+ * that of the interval.
  */
 static __always_inline int count_returning(void *ctx, struct task_struct *task)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Sampling of intervals that are too short to be counted one by one. A thread's time in
- * such intervals is divided into periods, for each state separately, and each period
- * keeps one interval. A random point within the period selects it, so an interval is
- * kept with a probability in proportion to its length. Intervals that keep step with
- * others are kept as often as these (stratified sampling: Cochran, Sampling Techniques,
- * chapter 5). Each kept interval stands for one period.
+ * Samples intervals that are too short to count each of them. The time of a thread in
+ * such intervals is divided into periods, separately for each state. Each period keeps
+ * one interval. A random point within the period selects it, so an interval is kept
+ * with a probability in proportion to its length. A program cannot be in step with the
+ * points, because each period has a new point. Each kept interval stands for one
+ * period. The method is stratified sampling: Cochran, Sampling Techniques, chapter 5.
  *
  * A program's record of a thread has a struct short_time for each state.
  */
@@ -20,8 +20,8 @@ struct short_time {
 	/* Nanoseconds of the current period that have passed. */
 	u64 passed;
 	/*
-	 * Point that selects an interval, in nanoseconds from 1 on; 0 before the first
-	 * draw.
+	 * Point in the current period that selects an interval: 1 to the length of the
+	 * period, in nanoseconds; 0 before the first draw.
 	 */
 	u64 point;
 };
@@ -41,9 +41,9 @@ static __noinline u64 random_point(u64 period)
 }
 
 /*
- * Adds an interval of @length, which is less than @period. Returns the nanoseconds that
- * it stands for: one period for each point in it. An interval across the border of two
- * periods can contain one point of each.
+ * Adds an interval of @length ns, which is less than @period. Returns the nanoseconds
+ * for which it stands: one period for each point in it. An interval across the border
+ * of two periods can contain the point of each period.
  */
 static __always_inline u64 pass_short_time(struct short_time *time, u64 length,
 					   u64 period)

@@ -2,12 +2,13 @@
 /*
  * The thread clock. At every instant a thread is running, runnable (waiting for a CPU)
  * or blocked. One record per thread holds its state, the start of that state, and the
- * nanoseconds spent in each state. Every scheduler event closes one interval and opens
- * the next, so the three sums add up to the thread's life in the window.
+ * nanoseconds spent in each state. Every scheduler event closes an interval and opens
+ * the next interval. The three sums therefore add up to the thread's life in the
+ * window.
  *
- * A thread that existed before the window is found by its first event or by
- * find_preexisting (clock_edges.h), whichever comes first. Until its first event it
- * stays in the state in which the window found it.
+ * The first event of a thread that existed before the window makes its record, unless
+ * find_preexisting (clock_edges.h) was first. Until its first event the thread stays in
+ * the state that it had when the window began.
  *
  * Each program's struct clock_program says how the program uses an interval.
  */
@@ -17,9 +18,9 @@
 #include "clock/lanes.h"
 
 /*
- * Adds the open interval to @state's sum. Returns the interval's end, at which the next
- * one begins: @now, or later if another CPU, whose event we waited for after reading
- * the time, began the interval after @now.
+ * Adds the open interval to the sum of @state. Returns the interval's end, at which the
+ * next interval begins: @now, or the interval's start if that is later. It is later if
+ * another CPU began the interval after this CPU read the time.
  */
 static __always_inline u64 close_interval(const struct clock_program *program,
 					  struct thread *thread,
@@ -41,9 +42,9 @@ static __always_inline u64 close_interval(const struct clock_program *program,
 }
 
 /*
- * Closes the open interval in the thread's own state. @was_woken: if the record says
- * blocked, the waker's event came between the decision to sleep and the switch. All of
- * the time was then a wait for a CPU.
+ * Closes the open interval in the thread's own state. @was_woken: true if the waker's
+ * event came between the thread's decision to sleep and its switch. If the record says
+ * blocked, all of the time was then a wait for a CPU.
  */
 static __always_inline u64
 close_any_interval(const struct clock_program *program, struct thread *thread,
@@ -83,7 +84,7 @@ static __always_inline void arrive(const struct clock_program *program,
 
 /*
  * Ends the off-CPU interval of the current thread, whose switch-in the kernel did not
- * show. The scheduler's account tells how long ago that was.
+ * show. The scheduler's account tells how long ago the switch-in was.
  */
 static __always_inline void
 arrive_belatedly(const struct clock_program *program, struct task_struct *task,
@@ -99,8 +100,8 @@ arrive_belatedly(const struct clock_program *program, struct task_struct *task,
 }
 
 /*
- * Returns the time at which the thread left its CPU, if the thread is off the CPU and
- * its record says that it runs.
+ * Returns the time of a switch-out that the kernel did not show: the thread is off the
+ * CPU, and its record still says that it runs.
  */
 static __always_inline u64 unseen_departure(struct task_struct *task,
 					    struct thread *thread, u64 now)
@@ -112,8 +113,9 @@ static __always_inline u64 unseen_departure(struct task_struct *task,
 }
 
 /*
- * Records that the thread left its CPU, for @state, at a switch that the kernel did not
- * show. The stack is not known; the scheduler's account has the time.
+ * Records a switch-out that the kernel did not show. @state: the kernel's task state
+ * with which the thread left. The scheduler's account tells the time, and nothing tells
+ * the user stack.
  */
 static __always_inline void
 depart_belatedly(const struct clock_program *program, struct task_struct *task,
@@ -153,9 +155,9 @@ static __always_inline void leave(const struct clock_program *program,
 }
 
 /*
- * Ends the record of @task, which ends where it is not measured, if @task had moved
- * there. Returns whether a move is possible: a missing ID is the other reason why a
- * task is not measured.
+ * Handles the exit of @task, which is not measured: it moved to another cgroup, or its
+ * ID is already gone. If moves can end a measurement, ends the record and returns true.
+ * Returns false otherwise, since @task then lacks only its ID.
  */
 static __always_inline bool end_if_departed(const struct clock_program *program,
 					    struct task_struct *task)
@@ -210,7 +212,7 @@ static __always_inline void switch_out(const struct clock_program *program,
 		end_thread(program, task, thread, now);
 		return;
 	}
-	/* Counted as in __schedule(). */
+	/* __schedule() counts its switches the same way. */
 	if (!window_is_over(now)) {
 		if (voluntary)
 			thread->voluntary++;
@@ -218,8 +220,8 @@ static __always_inline void switch_out(const struct clock_program *program,
 			thread->involuntary++;
 	}
 	/*
-	 * With a signal pending __schedule() makes the task runnable again. Some
-	 * kernels still report the state in which it wanted to sleep.
+	 * If a signal is pending, __schedule() makes the task runnable again. Some
+	 * kernels still report the state in which the task wanted to sleep.
 	 */
 	blocked = voluntary && task_state(task);
 	thread->off_since = now;
@@ -244,7 +246,10 @@ static __always_inline void switch_in(const struct clock_program *program,
 		if (!thread)
 			return;
 	}
-	/* The thread left unseen. No waker is known, so it counts as runnable. */
+	/*
+	 * The kernel did not show the switch-out. No waker is known, so the thread
+	 * counts as runnable.
+	 */
 	if (clock_state(thread->clock) == THREAD_RUNNING)
 		depart_belatedly(program, task, thread, 0, now);
 	arrive(program, task, thread, now);

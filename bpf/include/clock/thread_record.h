@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Record of a thread, from the time at which a program first sees the thread until the
- * thread ends. It holds the clock (clock/thread_clock.h).
+ * thread ends. It holds the clock of clock/thread_clock.h.
  */
 #ifndef SYSTEMSCOPE_THREAD_RECORD_H
 #define SYSTEMSCOPE_THREAD_RECORD_H
@@ -18,18 +18,21 @@ enum thread_state {
 	THREAD_BLOCKED,
 };
 
-/* End of a wait: see clock/work.h. */
+/* Reason for the end of a wait: see clock/work.h. */
 enum wait_end {
 	WAIT_END_UNKNOWN,
-	/* An interrupt of a timer, a device or the network ended it. */
+	/* An interrupt of a timer, a device or the network ended the wait. */
 	WAIT_END_INTERRUPT,
-	/* A thread ended it that had work to do for this thread. */
+	/* A thread that had work to do for this thread ended the wait. */
 	WAIT_END_ANSWER,
-	/* A thread ended it that had no work to do for this thread. */
+	/* A thread that had no work to do for this thread ended the wait. */
 	WAIT_END_NEW_WORK,
 	/* The thread was blocked for the whole measurement. */
 	WAIT_END_NONE,
-	/* The thread was not blocked but throttled: see waits/limits.h. */
+	/*
+	 * Up to WAIT_END_REAL_TIME: the thread was not blocked but throttled, see
+	 * waits/limits.h.
+	 */
 	WAIT_END_QUOTA,
 	WAIT_END_DEADLINE_BUDGET,
 	WAIT_END_DEADLINE_PERIOD,
@@ -54,11 +57,11 @@ static __always_inline bool is_limit(u32 end)
 struct work {
 	/*
 	 * Addresses of tasks, with flags in the lowest bits. The first half holds the
-	 * last client, followed by the clients for which that one worked at that time.
-	 * The second half holds earlier clients.
+	 * last client, followed by the clients for which that client worked at that
+	 * time. The second half holds earlier clients.
 	 */
 	u64 clients[MOST_CLIENTS];
-	/* Last waker that came before the thread was off its CPU. */
+	/* Last waker that woke the thread before the thread was off its CPU. */
 	u64 early_client;
 	/*
 	 * Certainty of the work's origin: the number of waits in a row that only
@@ -70,21 +73,21 @@ struct work {
 };
 
 #define CERTAIN 8
-/* Initial certainty: for a thread without a known waker the first wait decides. */
+/* Initial certainty: if an interrupt ends the first wait, the origin is certain. */
 #define CERTAIN_SOON 7
 
-/* Common part of a thread's record. A program's own record begins with it. */
+/* Common part of a thread's record, with which each program's own record begins. */
 struct thread {
 	/*
 	 * The state and its start in ns: since << 2 | state. It is one word, so that a
 	 * waker on another CPU reads both parts of one update.
 	 */
 	u64 clock;
-	/* Time at which the thread last left a CPU. */
+	/* Time at which the thread last left a CPU, in ns of CLOCK_MONOTONIC. */
 	u64 off_since;
-	/* Blocked time since then, in nanoseconds; set when the thread is woken. */
+	/* Blocked time since off_since, in ns; set when a waker wakes the thread. */
 	u64 off_blocked;
-	/* User stack with which it left, or stack_to_read(). */
+	/* ID of the user stack with which the thread left, or stack_to_read(). */
 	u64 user;
 	/* Nanoseconds in each state. */
 	u64 running;
@@ -94,18 +97,21 @@ struct thread {
 	u64 instance;
 	/* switch_count() when the clock started. */
 	u64 switches;
-	/* time_run() when it last got or left a CPU. */
+	/* time_run() when the thread last got or left a CPU. */
 	u64 ran_before;
-	/* In the caller's PID namespace. */
+	/* IDs in the caller's PID namespace. */
 	u32 pid;
 	u32 tid;
-	/* The kernel's task state with which it left; 0 if still runnable. */
+	/*
+	 * The kernel's task state with which the thread left; 0 if it was still
+	 * runnable.
+	 */
 	u32 off_state;
-	/* 1 if a waker came while the thread was still on its way to sleep. */
+	/* 1 if a waker woke the thread while the thread was still on its way to sleep. */
 	u32 woken_early;
 	u32 voluntary;
 	u32 involuntary;
-	/* Holder of the lock for which it left, see lock_holder(). */
+	/* Holder of the lock for which the thread left, see lock_holder(). */
 	u32 lock_holder;
 	u32 unused;
 	struct work work;
@@ -125,8 +131,8 @@ struct thread_end {
 USER_SPACE_KNOWS(struct, thread_end);
 
 /*
- * Contexts in which a record is made, each with a draft of its own. A program can
- * interrupt the ones that come after it in this list.
+ * Contexts in which programs make records. Each context has a draft of its own, because
+ * a program can interrupt programs in the contexts below its own.
  */
 enum draft_kind {
 	/* Interrupts are off here. */
@@ -137,15 +143,15 @@ enum draft_kind {
 };
 
 /*
- * A program's storage for threads, and its handlers of their events. Each program with
- * a clock states one constant list of this kind, and hands it to the functions of the
- * clock. The compiler turns it into direct calls and references, so that nothing of it
- * remains at run time.
+ * Records of threads, and handlers of their events. Each program with a clock has one
+ * constant of this type and passes it to the functions of the clock. The compiler turns
+ * it into direct calls and references, so it does not exist at run time.
  */
 struct clock_program {
 	/*
-	 * Map of records by task, since a thread that replaces its leader in exec
-	 * changes its ID; and a map with one draft for each draft_kind.
+	 * @threads: map of records by task address. A thread that replaces its leader
+	 * in exec changes its ID, but not this address. @drafts: map with one draft for
+	 * each draft_kind.
 	 */
 	void *threads;
 	void *drafts;
@@ -177,7 +183,7 @@ enum thread_kind {
 };
 
 const volatile enum thread_kind thread_kind = ALL_THREADS;
-/* True if threads that are not chosen have clocks, too. */
+/* True if all threads have clocks, and not only the chosen threads. */
 const volatile bool measure_everything = false;
 
 /* The low bits of a clock hold the state, the other bits its start. */
@@ -228,8 +234,8 @@ volatile bool preexisting_are_known = false;
 
 /*
  * Returns the time since which a thread without a record has been in its state: the
- * time of its move, else the window's start. If its birth or first event was missed,
- * nothing is known before @now.
+ * time of its move, else the window's start. Returns @now if the programs missed the
+ * thread's birth or first event.
  */
 static __always_inline u64 unseen_since(struct task_struct *task, u64 now)
 {
@@ -241,9 +247,8 @@ static __always_inline u64 unseen_since(struct task_struct *task, u64 now)
 }
 
 /*
- * Returns the ID of the user stack that user space must read: the stack with which
- * @task was off the CPU when its clock started, @since. A task that joins again gets
- * another ID.
+ * Returns the ID of the user stack that user space must read: the stack of @task at
+ * @since, when its clock started. A task that joins the targets again gets another ID.
  */
 static __always_inline u64 stack_to_read(struct task_struct *task, u64 since)
 {
@@ -265,9 +270,10 @@ static __always_inline void set_ids(struct task_struct *task,
 }
 
 /*
- * Gives @task a clock that is in @state since @since, or finds the clock that another
- * CPU gave it first. Returns NULL if the map is full, or the caller's PID namespace
- * does not show the task. The function is out of line because it is rarely called.
+ * Makes a record of @task, which is in @state since @since, or finds the record that
+ * another CPU made first. Returns NULL if the window was over at @since, the map is
+ * full, or the task is not in the caller's PID namespace. The function is out of line
+ * because calls are rare.
  */
 static __noinline struct thread *new_thread(const struct clock_program *program,
 					    struct task_struct *task, u64 since,
@@ -330,8 +336,8 @@ static __always_inline void report_end(const struct clock_program *program,
 	end->ended = now;
 	__builtin_memcpy(&end->thread, thread, sizeof(*thread));
 	/*
-	 * The side that deletes the record reports it: user space reports threads that
-	 * departed.
+	 * The side that deletes the record reports the thread. User space deletes the
+	 * records of threads that departed.
 	 */
 	if (bpf_map_delete_elem(program->threads, &key) && by_membership)
 		bpf_ringbuf_discard(end, BPF_RB_NO_WAKEUP);

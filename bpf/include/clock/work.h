@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Tracks for which clients a thread works, to tell how a wait ended. A waker sets the
- * thread that it wakes to work, for itself and for all its own clients. If the thread
- * later wakes one of these clients, that is an answer, and the client had waited for
- * it. A thread to which nobody owes an answer was given new work.
+ * Tracks for which clients a thread works, to tell how a wait ended. A waker gives work
+ * to the thread that it wakes, for itself and for all its own clients. If the thread
+ * later wakes one of these clients, the wake-up is an answer for which the client has
+ * waited. A waker that owes no answer gives new work.
  *
- * If two threads take turns since before the window, the programs cannot tell which one
- * asks and which one answers. Only threads whose work has a certain origin therefore
- * count: threads born in the window, threads woken by interrupts alone, and threads set
- * to work by such threads.
+ * If two threads have taken turns since before the window, the programs cannot tell
+ * which thread asks and which thread answers. Only threads whose work has a certain
+ * origin therefore count: threads born in the window, threads that only interrupts
+ * wake, and threads to which such threads gave work.
  */
 #ifndef SYSTEMSCOPE_WORK_H
 #define SYSTEMSCOPE_WORK_H
@@ -20,9 +20,9 @@
 /* True if the command line asks how waits ended. */
 const volatile bool want_wait_ends = false;
 
-/* Flag of a client: its origin is certain. Tasks have even addresses. */
+/* Flag of a client: its origin is certain. The lowest bits of a task's address are 0. */
 #define IS_CERTAIN 1ULL
-/* Flag of a client: it has had an answer since it last asked. */
+/* Flag of a client: a thread has answered it since it last asked. */
 #define IS_ANSWERED 2ULL
 #define CLIENT_FLAGS (IS_CERTAIN | IS_ANSWERED)
 
@@ -42,7 +42,10 @@ static __always_inline u64 current_client(const struct thread *thread)
 	       (is_certain(&thread->work) ? IS_CERTAIN : 0);
 }
 
-/* Sets @work to work for @client from now on, which itself works as @client_work says. */
+/*
+ * Makes @client the last client of @work, followed by the clients of @client_work, the
+ * work of @client itself.
+ */
 static __always_inline void work_for(struct work *work, u64 client,
 				     const struct work *client_work)
 {
@@ -81,7 +84,7 @@ static __always_inline u64 answer(struct work *work, u64 task)
 	return found ? found : answer_one(&work->early_client, task);
 }
 
-/* Notes how the wait of @task ended, which is off its CPU. The waker is current. */
+/* Notes the end of the wait of @task, which is off its CPU. The waker is current. */
 static __always_inline void note_wait_end(const struct clock_program *program,
 					  struct task_struct *task,
 					  struct thread *thread)
@@ -95,8 +98,8 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 	if (!want_wait_ends)
 		return;
 	/*
-	 * A command is stopped before its first instruction: no thread had given it
-	 * work before.
+	 * A tool stops its command before the first instruction, so no thread has given
+	 * the command work before.
 	 */
 	if (thread->off_state & TASK_TRACED) {
 		work->certainty = CERTAIN;
@@ -106,7 +109,10 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 		work->end = WAIT_END_STOPPED;
 		return;
 	}
-	/* Since 6.1 threads are frozen in their sleep; this one was woken while frozen. */
+	/*
+	 * Since Linux 6.1 threads sleep while they are frozen. The waker has woken a
+	 * frozen thread.
+	 */
 	if (task_state(task) & TASK_FROZEN) {
 		work->end = WAIT_END_FROZEN;
 		return;
@@ -126,7 +132,7 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 	waker = find_thread(program, current);
 	if ((!waker && is_kernel_thread(current)) || waits_for_mutex(task))
 		return;
-	/* Requests from before the window were not seen. */
+	/* The programs have not seen requests from before the window. */
 	if (!waker || thread->off_since == thread->started) {
 		work->certainty = 0;
 		return;
@@ -147,8 +153,9 @@ static __always_inline void note_wait_end(const struct clock_program *program,
 }
 
 /*
- * Notes the waker of @task, whose record is @thread, while the CPU of @task is yet to
- * write the record. Only one word is written, and none if the wake-up is an answer.
+ * Notes the waker of @task, whose record is @thread. The CPU of @task has yet to write
+ * the record. This function therefore writes only one word of it, and no word if the
+ * wake-up is an answer.
  */
 static __always_inline void
 set_to_work_early(const struct clock_program *program, struct task_struct *task,

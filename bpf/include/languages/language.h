@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Frames that a language's runtime keeps for the functions that it interprets. They are
- * in memory, each leads to its caller, and native frames lie between them. A chain is
- * the frames of one thread, leaf first. When the runtime is entered anew it leaves an
- * anchor on the native stack. The anchor lies in the native frame that runs the frames
- * before it in the chain. User space names the frames, and puts them between the native
- * ones: shared/languages/src/interleave.rs.
+ * Frames that a language's runtime keeps in memory for the functions that it
+ * interprets. Each frame leads to its caller's frame, and native frames lie between
+ * them. A chain is the frames of one thread, leaf first. At each new entry of a thread
+ * the runtime leaves an anchor on the native stack. The anchor lies in the native frame
+ * that runs the frames before it in the chain. User space names the frames, and puts
+ * them between the native frames: shared/languages/src/interleave.rs.
  *
- * A header beside this one reads the frames of its language; languages.h lists them.
+ * Each language has a header in this folder, which reads its frames. languages.h lists
+ * the languages.
  */
 #ifndef SYSTEMSCOPE_LANGUAGE_H
 #define SYSTEMSCOPE_LANGUAGE_H
@@ -15,7 +16,7 @@
 #include "events.h"
 #include "stacks/user_memory.h"
 
-/* A runtime in a process. */
+/* Runtime of a language in a process. */
 struct language_runtime {
 	/* enum language; LANGUAGE_NONE if there is no runtime. */
 	u32 language;
@@ -26,22 +27,22 @@ struct language_runtime {
 };
 
 /*
- * Maximum runtimes of a process. A stack has the frames of the first one that the
- * thread belongs to.
+ * Maximum runtimes of a process. A stack has the frames of the first runtime that has
+ * frames of the thread.
  */
 #define PROCESS_RUNTIMES 2
 
 #define LANGUAGE_LAYOUT_BYTES 128
 #define LANGUAGE_LAYOUTS 256
 
-/* A version's layout: a struct of the language's header. */
+/* Layout of one version of a runtime: a struct of the language's header. */
 struct language_layout {
 	u64 words[LANGUAGE_LAYOUT_BYTES / sizeof(u64)];
 };
 
 USER_SPACE_KNOWS(struct, language_layout);
 
-/* Layouts, which user space stores once each. */
+/* Layouts of runtimes. User space stores each layout once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, LANGUAGE_LAYOUTS);
@@ -54,19 +55,19 @@ static __always_inline struct language_layout *find_layout(u32 index)
 	return bpf_map_lookup_elem(&language_layouts, &index);
 }
 
-/* End of the read of a chain. */
+/* Reason for the end of a read of a chain. */
 enum chain_end {
-	/* The chain goes on. */
+	/* The read goes on. */
 	CHAIN_GOES_ON,
 	/* The thread does not belong to the runtime. */
 	CHAIN_NO_THREAD,
-	/* At the thread's first function. */
+	/* The read reached the thread's first function. */
 	CHAIN_WHOLE,
 	/* A frame could not be read. */
 	CHAIN_READ_FAILED,
 	/* The chain has more frames than the maximum. */
 	CHAIN_TOO_DEEP,
-	/* A value that no runtime writes. */
+	/* A frame has a value that no runtime writes. */
 	CHAIN_BROKEN,
 };
 
@@ -75,7 +76,7 @@ USER_SPACE_KNOWS(enum, chain_end);
 /* Maximum frames and anchors of a chain. */
 #define CHAIN_DEPTH 1024
 
-/* A frame, or an anchor. */
+/* Frame or anchor of a chain. */
 struct chain_link {
 	/* Address of the function's code, or of the anchor. */
 	u64 code;
@@ -87,12 +88,12 @@ struct chain_link {
 
 #define CHAIN_ANCHOR (-0x80000000LL)
 
-/* The frames of a runtime and the CFAs of the native ones, leaf first. */
+/* Message with the frames of a runtime and the CFAs of the native frames, leaf first. */
 struct mixed_stack {
 	u32 kind;
 	u32 count;
 	u64 hash;
-	/* ID of the native stack; equal to @hash for a dump. */
+	/* ID of the native stack; same as @hash for a dump. */
 	u64 native;
 	u64 instance;
 	u32 pid;
@@ -105,23 +106,23 @@ struct mixed_stack {
 	/* Number of native frames with a CFA here. */
 	u32 depth;
 	struct chain_link links[CHAIN_DEPTH];
-	/* Sent right behind the last link. */
+	/* CFAs of the native frames. Programs send them right behind the last link. */
 	u64 cfas[STACK_DEPTH];
 };
 
 #define MIXED_STACK_HEADER __builtin_offsetof(struct mixed_stack, links)
 
-/* Capacity for a language's state, in bytes. */
+/* Maximum size of a language's state, in bytes. */
 #define CHAIN_STATE_BYTES 1536
 
-/* A read of a chain in progress. */
+/* Read of a chain in progress. */
 struct chain_walk {
 	/* enum language */
 	u32 language;
 	/* Index of the layout. */
 	u32 layout;
 	u64 base;
-	/* 0 if the thread has no frames. */
+	/* Hash of the frames; 0 if the thread has none. */
 	u64 hash;
 	/* A struct of the language's header. */
 	u64 state[CHAIN_STATE_BYTES / sizeof(u64)];
@@ -178,7 +179,7 @@ note_anchor(struct chain_walk *walk, struct mixed_stack *stack, u64 address)
 	return CHAIN_GOES_ON;
 }
 
-/* Memory that describes a function, and the place of its copy in `bytes`. */
+/* Memory that describes a function, and the place of its copy in @bytes. */
 struct function_piece {
 	u64 address;
 	u32 start;
@@ -189,8 +190,8 @@ struct function_piece {
 #define FUNCTION_BYTES (17 * 1024)
 
 /*
- * Copy of a function's memory, since a program may end before user space can read it.
- * User space reads longer pieces itself.
+ * Message with a copy of a function's memory, because a process may end before user
+ * space can read it. User space reads longer pieces itself.
  */
 struct interpreted_function {
 	u32 kind;
@@ -209,7 +210,10 @@ struct interpreted_function {
 
 USER_SPACE_KNOWS(struct, interpreted_function);
 
-/* Copies @length bytes from @piece->address to @start; none if @length is above @most. */
+/*
+ * Copies @length bytes from @piece->address to @start, or none if @length exceeds
+ * @most.
+ */
 static __always_inline void read_piece(struct interpreted_function *function,
 				       struct function_piece *piece, u32 start,
 				       u64 most, u64 length)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * List of the languages whose frames programs read, and the only place that branches on
- * a runtime's language. The header of a language `name` has
+ * a runtime's language. The header of the language `name` has
  *
- *  name_start()          goes to the innermost frame of the current thread
- *  name_step()           notes a frame or an anchor, and goes on to its caller
+ *  name_start()          finds the innermost frame of the current thread
+ *  name_step()           notes a frame or an anchor, and steps to its caller
  *  name_read_function()  copies the memory that describes the function of a frame
  *  name_lock_holder()    returns the holder of the lock that all threads share
  *
@@ -36,8 +36,8 @@ USER_SPACE_KNOWS(enum, language);
 		return call;
 
 /*
- * Goes to the innermost frame of the current thread, whose pthread_self() is @self.
- * Returns CHAIN_GOES_ON if it has any.
+ * Finds the innermost frame of the current thread, whose pthread_self() is @self.
+ * Returns CHAIN_GOES_ON if the thread has a frame.
  */
 static __always_inline enum chain_end
 start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
@@ -50,8 +50,8 @@ start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
 }
 
 /*
- * Notes the current frame of @walk, for which there is space, and goes on to its
- * caller.
+ * Notes the current frame of @walk and steps to its caller. The caller has checked that
+ * @stack is not full.
  */
 static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 						 struct language_layout *layout,
@@ -66,7 +66,7 @@ static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 
 /*
  * Fills the pieces of @function, the function of @link. Returns the number of its bytes
- * to send; 0 if it cannot be read.
+ * to send; 0 if a read fails.
  */
 static __always_inline u64 read_function(struct interpreted_function *function,
 					 u32 language,

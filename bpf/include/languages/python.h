@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The frames of CPython. Each thread's state leads to its innermost frame, and each
- * frame to its caller. When the interpreter is entered anew, it leaves a record on the
- * C stack, the anchor. The anchor lies in the native frame that runs the Python frames
- * before it. The functions of shared/languages/src/interleave.rs put the frames between
- * the native ones, and user space names them.
+ * Reads the frames of CPython. Each thread's state leads to its innermost frame, and
+ * each frame to its caller's frame. At each new entry the interpreter leaves a record
+ * on the C stack, the anchor. The anchor lies in the native frame that runs the Python
+ * frames before it. User space names the frames, and shared/languages/src/interleave.rs
+ * puts them between the native frames.
  *
- * The walk in shared/languages/src/python/walk.rs does the same in user space and must
- * stay in step. The offsets of every version are in layout.rs beside it.
+ * shared/languages/src/python/walk.rs has the same algorithm for user space. Change
+ * both together. The offsets of every version are in layout.rs beside it.
  */
 #ifndef SYSTEMSCOPE_PYTHON_H
 #define SYSTEMSCOPE_PYTHON_H
@@ -24,10 +24,10 @@ struct python_layout {
 	u16 thread_frame;
 	u16 thread_cframe;
 	u16 thread_id;
-	/* In the record on the C stack, in versions with a record that is not a frame. */
+	/* In the record on the C stack, in versions whose record is not a frame. */
 	u16 cframe_frame;
 	u16 cframe_previous;
-	/* In a frame, of which at most frame_bytes are read. */
+	/* In a frame. Programs read the first frame_bytes of it. */
 	u16 frame_bytes;
 	u16 frame_previous;
 	u16 frame_code;
@@ -39,8 +39,8 @@ struct python_layout {
 	/* Bits in a reference to a code object that are not part of the address. */
 	u16 code_tag;
 	/*
-	 * In a code object; the next three are within the code_bytes from code_start
-	 * on.
+	 * In a code object. code_filename, code_name and code_first_line count from
+	 * code_start, and lie within the code_bytes from there on.
 	 */
 	u16 code_instructions;
 	u16 code_start;
@@ -57,11 +57,11 @@ struct python_layout {
 
 /* Place of the anchors. */
 enum python_anchoring {
-	/* There are none. */
+	/* The version has no anchors. */
 	PYTHON_NO_ANCHORS,
 	/* A separate record for each frame. */
 	PYTHON_ANCHOR_AT_EVERY_FRAME,
-	/* A separate record for each frame that is marked as an entry. */
+	/* A separate record for each frame with the mark of an entry. */
 	PYTHON_ANCHOR_AT_ENTRIES,
 	/* Frames that stand for no function. */
 	PYTHON_ANCHOR_IS_FRAME,
@@ -71,26 +71,26 @@ USER_SPACE_KNOWS(enum, python_anchoring);
 
 USER_SPACE_KNOWS(struct, python_layout);
 
-/* Longer than any code. */
+/* Maximum position in a code object, larger than any code. */
 #define MOST_PYTHON_INSTRUCTIONS (1LL << 28)
 
-/* Enough for a frame, and for the bytes read of a code object. */
+/* Capacity for a frame, and for the bytes that programs read of a code object. */
 #define PYTHON_BYTES 128
 
 /*
- * From 3.11 on a thread's frames are contiguous, callers before the functions they
- * call: one read gets several.
+ * Bytes of a read of frames. From 3.11 on a thread's frames are contiguous, each caller
+ * before the function that it calls, so one read gets several frames.
  */
 #define PYTHON_WINDOW 1024
 #define PAGE_BYTES 4096ULL
 
-/* A read of a chain in progress. */
+/* Read of a chain in progress. */
 struct python_walk {
 	u64 frame;
 	u64 cframe;
-	/* Last bytes read of a code object, and space for a word at any 7-bit index. */
+	/* Bytes of the last code object, and space for a word at any 7-bit offset. */
 	u8 code[PYTHON_BYTES + sizeof(u64)];
-	/* Start and length of the last memory read for frames. */
+	/* Start and length of the memory that the last read of frames got. */
 	u64 window;
 	u64 window_bytes;
 	u8 frames[PYTHON_WINDOW + PYTHON_BYTES + sizeof(u64)];
@@ -106,8 +106,8 @@ struct python_walk {
 #define PTHREAD_VALUE 8
 
 /*
- * Returns the word at @offset in the bytes read of a code object. Older verifiers
- * forget comparisons.
+ * Returns the word at @offset in the bytes read of a code object. The mask is for older
+ * verifiers, which forget comparisons.
  */
 static __always_inline u64 code_word(struct python_walk *walk, u32 offset)
 {
@@ -132,7 +132,7 @@ static __always_inline u64 frame_word(struct python_walk *walk, u32 offset)
 	return *(u64 *)(walk->frames + at + offset);
 }
 
-/* Reads the current frame, if it is not read yet. */
+/* Reads the current frame unless an earlier read got it. Returns whether it is read. */
 static __always_inline bool read_frame(struct python_walk *walk,
 				       struct python_layout *layout)
 {
@@ -144,7 +144,10 @@ static __always_inline bool read_frame(struct python_walk *walk,
 		return true;
 	if (!layout->instruction_unit &&
 	    bytes <= PAGE_BYTES - walk->frame % PAGE_BYTES) {
-		/* Stays within one page, since the neighbouring pages may be missing. */
+		/*
+		 * The read stays within one page, because the neighbouring pages may be
+		 * missing.
+		 */
 		walk->window = walk->frame - (PYTHON_WINDOW - PYTHON_BYTES);
 		if ((walk->window ^ walk->frame) & -PAGE_BYTES)
 			walk->window = walk->frame & -PAGE_BYTES;
@@ -188,7 +191,10 @@ static __always_inline u64 python_thread(struct python_layout *layout,
 	return id == self ? thread : 0;
 }
 
-/* Goes to the innermost frame of @thread. */
+/*
+ * Finds the innermost frame of the thread whose PyThreadState is at @thread. Returns
+ * false if a read fails.
+ */
 static __always_inline bool find_python_frame(struct python_walk *walk,
 					      struct python_layout *layout,
 					      u64 thread)
@@ -235,7 +241,7 @@ note_python_frame(struct chain_walk *chain, struct python_walk *walk,
 	return CHAIN_GOES_ON;
 }
 
-/* Goes to the innermost frame of the thread whose pthread_self() is @self. */
+/* Finds the innermost frame of the thread whose pthread_self() is @self. */
 static __always_inline enum chain_end
 python_start(struct chain_walk *chain, struct language_layout *of_version,
 	     u64 self)
@@ -252,7 +258,7 @@ python_start(struct chain_walk *chain, struct language_layout *of_version,
 	return CHAIN_GOES_ON;
 }
 
-/* Notes the current frame of @chain, and goes on to its caller. */
+/* Notes the current frame of @chain, and steps to its caller. */
 static __always_inline enum chain_end
 python_step(struct chain_walk *chain, struct language_layout *of_version,
 	    struct mixed_stack *stack)
@@ -307,8 +313,8 @@ python_step(struct chain_walk *chain, struct language_layout *of_version,
 }
 
 /*
- * Pieces of a code object that are sent, and the start of each: the object itself, its
- * name, the name of its file, and its table of lines.
+ * Maximum sizes of the pieces of a code object, and the start of each in the copy: the
+ * object itself, its name, the name of its file, and its table of lines.
  */
 #define PYTHON_CODE_BYTES 216
 #define PYTHON_TEXT_BYTES 384
@@ -320,7 +326,10 @@ python_step(struct chain_walk *chain, struct language_layout *of_version,
 _Static_assert(PYTHON_LINES_START + PYTHON_LINES_BYTES <= FUNCTION_BYTES,
 	       "a code object fits");
 
-/* PyVarObject: its length. PyASCIIObject: its state. PyBytesObject: its bytes. */
+/*
+ * Offsets of the length in a PyVarObject, of the state in a PyASCIIObject, and of the
+ * bytes in a PyBytesObject.
+ */
 #define PYTHON_LENGTH 16
 #define PYTHON_TEXT_STATE 32
 #define PYTHON_BYTES_DATA 32
@@ -336,7 +345,9 @@ static __always_inline u64 python_text_bytes(struct python_layout *layout,
 	    !read_user(&state, sizeof(state), address + PYTHON_TEXT_STATE) ||
 	    length > PYTHON_TEXT_BYTES)
 		return 0;
-	/* The width of a character, and whether all are ASCII. */
+	/*
+	 * The state has the width of a character, and whether all characters are ASCII.
+	 */
 	width = state >> 2 & 7;
 	return length * width +
 	       (state >> 6 & 1 ? layout->ascii_data : layout->other_data);
@@ -381,12 +392,13 @@ static __always_inline u64 python_read_function(
 }
 
 /*
- * Distance from the word on which threads wait back to the last holder. The lock is the
- * one that the threads of an interpreter share (GIL): struct _gil_runtime_state of
- * Include/internal/pycore_gil.h, in 3.8 to 3.14. A thread that waits for the lock waits
- * on its condition. Three words are between the holder and the condition. Within the
- * condition the word is at offset 40, or 32 since glibc 2.41:
- * sysdeps/nptl/bits/thread-shared-types.h.
+ * Distance in bytes from the futex on which threads wait back to the pointer to the
+ * last holder. The lock is the GIL, which the threads of an interpreter share: struct
+ * _gil_runtime_state of Include/internal/pycore_gil.h, in 3.8 to 3.14. A thread that
+ * waits for the lock waits on its condition. The holder is three words before the
+ * condition. The futex is at offset 40 of the condition, or 32 since glibc 2.41:
+ * sysdeps/nptl/bits/thread-shared-types.h. The holder is therefore 64 or 56 bytes
+ * before the futex.
  */
 #define PYTHON_HOLDER_BEFORE_WORD 64
 #define PYTHON_HOLDERS 2
@@ -412,8 +424,8 @@ static __always_inline u32 python_thread_id(struct python_layout *layout,
 }
 
 /*
- * Returns the thread that holds the lock on whose condition @futex is; 0 if it belongs
- * to no such lock.
+ * Returns the ID of the thread that holds the lock to whose condition @futex belongs; 0
+ * if it belongs to no such lock.
  */
 static __always_inline u32
 python_lock_holder(struct language_layout *of_version, u64 futex)

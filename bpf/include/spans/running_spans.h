@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Spans on a CPU. A span begins and ends on the same CPU, so the CPU holds its
- * beginning, and a switch needs no lookup of a thread.
+ * Spans on a CPU. A span begins and ends on the same CPU. A per-CPU map holds its
+ * start, so a switch needs no lookup of a thread.
  */
 #ifndef SYSTEMSCOPE_RUNNING_SPANS_H
 #define SYSTEMSCOPE_RUNNING_SPANS_H
@@ -12,14 +12,14 @@
 /* True to count the idle task, as PID and TID 0. */
 const volatile bool include_idle = false;
 
-/* State of a CPU. */
+/* Open span of a CPU. */
 struct running {
 	/*
-	 * Time at which the task came; if no measured task runs, time at which the last
-	 * one left.
+	 * Time at which the task got the CPU, in ns of CLOCK_MONOTONIC. If no measured
+	 * task runs, time at which the last measured task left.
 	 */
 	u64 since;
-	/* Address of the task, 0 if it is not measured. */
+	/* Address of the running task; 0 if it is not measured. */
 	u64 task;
 	u32 owner;
 };
@@ -64,8 +64,8 @@ begin_running(struct running *cpu, struct task_struct *task, u32 pid, u32 tid)
 }
 
 /*
- * Counts the part of a span before the end of a period. Out of line because it is
- * rarely called.
+ * Counts the part of a span before the end of a period. The function is out of line
+ * because calls are rare.
  */
 static __noinline void count_before_end(u32 slot, u32 owner, u64 length)
 {
@@ -96,10 +96,10 @@ static __always_inline u64 earlier(u64 one, u64 other)
 }
 
 /*
- * Handles a switch that the kernel did not show: @task runs here. The scheduler's
- * account tells how long @task has run since, and how long the previous task did; the
- * account has nothing for the idle task. Ends the span of the previous task, and
- * returns the beginning of @task's span.
+ * Handles a switch to @task on this CPU that the kernel did not show. Ends the span of
+ * the previous task, and returns the start of @task's span. The scheduler's account
+ * tells how long @task has run since, and how long the previous task ran. The account
+ * has nothing for the idle task.
  */
 static __noinline u64 missed_switch(struct running *cpu,
 				    struct task_struct *task, u64 now)
@@ -107,12 +107,12 @@ static __noinline u64 missed_switch(struct running *cpu,
 	struct task_struct *before = (void *)cpu->task;
 	u64 since = cpu->since, left, came;
 
-	/* No switch was seen on this CPU yet. */
+	/* The kernel has shown no switch on this CPU yet. */
 	if (!since)
 		return window_start;
 	/*
-	 * If @task joined since, the switch was not missed: its span counts from the
-	 * switch on.
+	 * If @task has joined the targets since, the program did not miss the switch.
+	 * The span counts from the switch on.
 	 */
 	if (before || !by_membership)
 		__sync_fetch_and_add(&lost.switches, 1);
@@ -149,8 +149,9 @@ static __always_inline int count_switch(u64 *ctx)
 	if (!cpu)
 		return 0;
 	/*
-	 * exec may have changed the task's ID since the switch-in, or the ID may be
-	 * gone.
+	 * @prev is measured if the open span of the CPU belongs to it. Its IDs alone do
+	 * not decide, because exec may have changed them since the switch-in, or the
+	 * task may have lost them.
 	 */
 	leaves = cpu->task == (u64)prev ||
 		 has_measured_spans(prev, prev->tgid, prev->pid);
@@ -178,9 +179,9 @@ static __always_inline int count_switch(u64 *ctx)
 }
 
 /*
- * Notes which task runs on the CPU after the window's start, and splits the span of a
- * task that still runs after the end of a period. User space runs this on each CPU,
- * where no switch and no other counting can interrupt it.
+ * Notes which task runs on the CPU after the window's start. Splits the span of a task
+ * that still runs after the end of a period. User space runs this on each CPU, where no
+ * switch and no other counting can interrupt it.
  */
 static __always_inline int split_running(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Histogram of span lengths. The buckets are linear at first, then 64 to a power of
- * two, so no bucket is wider than a 64th of the lengths in it.
+ * Histogram of span lengths. The buckets are linear at first. From then on each power
+ * of two has 64 buckets, so no bucket is wider than a 64th of the lengths in it.
  * shared/profile/src/spans.rs has the same buckets.
  *
- * There are two slots of counts: one for the period that is measured and one for the
- * period that user space reads.
+ * There are two slots of counts: one for the period that programs measure, and one for
+ * the period that user space reads.
  */
 #ifndef SYSTEMSCOPE_SPAN_COUNTS_H
 #define SYSTEMSCOPE_SPAN_COUNTS_H
@@ -44,9 +44,9 @@ enum span_owner {
 
 const volatile enum span_owner span_owner = OWNER_NONE;
 /*
- * True if the powers of two shown to users are of milliseconds. Lengths are then in
- * units of 15625 / 2^14 ns, 2^20 of which are 1 ms. In nanoseconds, 1000 times any
- * power of two is the lower bound of a bucket.
+ * True if users see powers of two in milliseconds. Lengths are then in units of 15625 /
+ * 2^14 ns, and 2^20 units are 1 ms. If false, lengths are in nanoseconds, and 1000
+ * times any power of two is the lower bound of a bucket.
  */
 const volatile bool in_milliseconds = false;
 
@@ -108,8 +108,8 @@ static __always_inline volatile u64 *sums_used(u64 turn)
 struct shares sum_shares SEC(".maps");
 
 /*
- * Recent counts of a CPU, before they move to the sums. The place of a key is found
- * without a search. Only its own CPU writes it, with interrupts off.
+ * Recent sum of a CPU, before it moves to the sums of all CPUs. The key determines the
+ * place, so no search is needed. Only its own CPU writes it, with interrupts off.
  */
 struct recent_sum {
 	struct span_key key;
@@ -141,7 +141,10 @@ static __always_inline u32 highest_bit(u64 value)
 	value |= value >> 8;
 	value |= value >> 16;
 	value |= value >> 32;
-	/* Counts the bits: in each two bits, in each four, in each eight, in all. */
+	/*
+	 * Counts the set bits: in each 2 bits, in each 4 bits, in each 8 bits, in all
+	 * 64 bits.
+	 */
 	value -= value >> 1 & 0x5555555555555555ULL;
 	value = (value & 0x3333333333333333ULL) +
 		(value >> 2 & 0x3333333333333333ULL);
@@ -200,12 +203,15 @@ static __always_inline void add_to_map(void *map, u64 turn,
 	}
 	__sync_fetch_and_add(&sum->spans, recent->sum.spans);
 	__sync_fetch_and_add(&sum->total, recent->sum.total);
-	/* Two CPUs at once may leave the shorter length, which is in the same bucket. */
+	/*
+	 * If two CPUs write at once, the shorter length may stay, which is in the same
+	 * bucket.
+	 */
 	if (recent->sum.longest > sum->longest)
 		sum->longest = recent->sum.longest;
 }
 
-/* Moves the sum in a place to the sums of @slot. */
+/* Adds the sum in a place to the sums of @slot. */
 static __noinline int add_to_sums(u32 slot, struct recent_sum *recent)
 {
 	u64 turn = sums_turn;
@@ -260,7 +266,10 @@ static __always_inline void count_span(u32 slot, u32 owner, u64 length)
 	counts = bpf_map_lookup_elem(&span_counts, &slot);
 	if (!counts)
 		return;
-	/* The compiler knows the bound, the verifier does not. */
+	/*
+	 * The compiler knows the bound, so it must not see the comparison that the
+	 * verifier needs.
+	 */
 	asm volatile("" : "+r"(bucket));
 	if (bucket < SPAN_BUCKETS)
 		counts->buckets[bucket]++;

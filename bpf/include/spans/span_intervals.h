@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The window is divided into periods of output, called intervals in names here, that
- * follow each other without a gap. An event after the end of a period belongs to the
- * next period, and counts in the other slot from the first nanosecond on. User space
- * comes later to read the slot and to set the next end.
+ * Periods of output, which names here call intervals. The periods divide the window
+ * without a gap. An event after the end of a period belongs to the next period, and
+ * counts in the other slot from the first nanosecond on. User space later reads the
+ * slot of the ended period and sets the next end.
  */
 #ifndef SYSTEMSCOPE_SPAN_INTERVALS_H
 #define SYSTEMSCOPE_SPAN_INTERVALS_H
@@ -16,12 +16,12 @@
  * word, so that readers get both parts of one update.
  */
 volatile u64 interval = 0;
-/* Start of the period; set before the word. */
+/* Start of the period, in ns of CLOCK_MONOTONIC. User space sets it before @interval. */
 volatile u64 interval_start = 0;
 
 /*
- * Returns the current word. Callers read the time first: an older word gives the same
- * result.
+ * Returns the current word of @interval. Callers read the time first, because an older
+ * word then gives the same result.
  */
 static __always_inline u64 current_interval(void)
 {
@@ -38,14 +38,18 @@ static __always_inline u32 interval_slot(u64 word)
 	return word & 1;
 }
 
-/* Longer than an interrupt takes. */
+/*
+ * Minimum time in ns from the write of a period to the period's end. It is longer than
+ * an interrupt takes.
+ */
 #define INTERVAL_NOTICE_NS 100000
 
 /*
  * Sets the start of a period, the first argument, and its word, the second. Returns 1
- * if its end is already here, since spans after that end have then been counted as
- * before it. User space runs this: it could lose its CPU between reading the clock and
- * writing, a program cannot.
+ * and sets nothing if the end of the period has come or is too near. Programs would
+ * otherwise have counted spans after that end as before it. User space runs this as a
+ * program, because a program cannot lose its CPU between the read of the clock and the
+ * write.
  */
 static __always_inline int try_begin_interval(u64 *arguments)
 {

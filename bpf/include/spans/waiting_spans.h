@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Spans off the CPU, from the thread clock. A span is counted when the thread is back.
- * User space counts the part before the end of a period, as it does for threads that
- * are still off the CPU.
+ * Spans off the CPU, from the thread clock. A program counts a span when its thread is
+ * back. If a period ended in the span, user space counts the part before that end. It
+ * does the same for threads that are still off the CPU.
  */
 #ifndef SYSTEMSCOPE_WAITING_SPANS_H
 #define SYSTEMSCOPE_WAITING_SPANS_H
@@ -16,13 +16,16 @@ struct waiting {
 	/* End of the period. */
 	u64 end;
 	u64 off_since;
-	/* Time at which the thread was woken, 0 if it was not. */
+	/* Time at which a waker woke the thread; 0 if none did. */
 	u64 woken;
 	u32 owner;
 	u32 unused;
 };
 
-/* Threads that came back before user space looked for them, by task. */
+/*
+ * Threads that were off the CPU at a period's end and came back before user space
+ * looked for them, by task.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);
@@ -50,7 +53,10 @@ static __noinline int note_return(u64 task, struct thread *thread, u64 end)
 	return 0;
 }
 
-/* Counts the span of @task, which is back @blocked and then @runnable ns after it left. */
+/*
+ * Counts the span of @task, which was blocked for @blocked ns and then runnable for
+ * @runnable ns.
+ */
 static __always_inline void count_wait(struct task_struct *task,
 				       struct thread *thread, u64 blocked,
 				       u64 runnable)
@@ -78,8 +84,8 @@ static __always_inline void count_wait(struct task_struct *task,
 }
 
 /*
- * Gives a clock to a thread without one: right after the window's start, and whenever a
- * process has moved.
+ * Starts the clock of a thread without one. User space runs the iterator right after
+ * the window's start, and whenever a process has moved.
  */
 static __always_inline int
 start_missing_clock(const struct clock_program *program,
@@ -94,7 +100,10 @@ start_missing_clock(const struct clock_program *program,
 	return 0;
 }
 
-/* Writes a thread that is still off the CPU, right after a period's end. */
+/*
+ * Writes a thread that is still off the CPU. User space runs the iterator right after a
+ * period's end.
+ */
 static __always_inline int write_waiting(const struct clock_program *program,
 					 struct bpf_iter__task *ctx)
 {
@@ -111,8 +120,9 @@ static __always_inline int write_waiting(const struct clock_program *program,
 		return 0;
 	/*
 	 * sched_waking comes before the kernel changes the state. If the state says
-	 * awake and the clock does not, the waker came early. The waker's note in the
-	 * record does not help: it may belong to a sleep that never happened.
+	 * awake and the clock does not, the waker came before the switch-out. The
+	 * waker's note in the record cannot tell this, because it may belong to a sleep
+	 * that never happened.
 	 */
 	state = task_state(task);
 	barrier();
@@ -125,7 +135,7 @@ static __always_inline int write_waiting(const struct clock_program *program,
 		waiting.woken = waiting.off_since +
 				*(volatile u64 *)&thread->off_blocked;
 	waiting.owner = clock_owner(thread);
-	/* A thread that is back meanwhile is in the map @returned. */
+	/* The map @returned has a thread that has come back meanwhile. */
 	if (waiting.off_since < waiting.end &&
 	    is_off_cpu(thread, waiting.off_since))
 		bpf_seq_write(ctx->meta->seq, &waiting, sizeof(waiting));
@@ -133,8 +143,8 @@ static __always_inline int write_waiting(const struct clock_program *program,
 }
 
 /*
- * Writes a thread that a move made depart, whenever a process has moved. Its open span
- * ends as if a period had ended then.
+ * Writes a thread that a move made depart. User space runs the iterator whenever a
+ * process has moved. The open span ends at the move, as at a period's end.
  */
 static __always_inline int
 write_departed_wait(const struct clock_program *program,

@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Cache of unwound kernel stacks. Threads wait at the same few places over and over.
- * The unwinder goes from each return address to the next one by the size of the frame
- * there, which the compiler determines. Two stacks are therefore the same if their
- * first return addresses are, and all the others at the same offsets from the saved
- * stack pointer.
+ * The size of each frame leads the unwinder from a return address to the next return
+ * address. The compiler determines these sizes. Two stacks are therefore the same if
+ * they have the same return addresses at the same offsets from the saved stack pointer.
  *
- * One frame has another size at each system call, due to
- * CONFIG_RANDOMIZE_KSTACK_OFFSET: the frame of the function that the kernel's entry
- * code calls. Nothing else calls that function, so one return address is left to
- * compare: the one into the entry code, which lies below the user registers.
+ * CONFIG_RANDOMIZE_KSTACK_OFFSET gives one frame another size at each system call: the
+ * frame of the function that the entry code calls. Only the entry code calls that
+ * function. The cache therefore compares the return address into the entry code at
+ * another place, right below the user registers.
  *
- * The kernel's helper returns the return addresses, but not their offsets. All words
- * that may be return addresses are therefore noted:
+ * The kernel's helper returns the return addresses, but not their offsets. The cache
+ * therefore notes all words that may be return addresses:
  *
- * - words that are equal to one of the helper's addresses, wherever they lie;
- * - words near the first one, which is in __schedule(): the helper leaves out
- *   functions of the scheduler and of locks, which are linked side by side.
+ * - words anywhere that are equal to a return address from the helper;
+ * - words near the first return address, which is in __schedule(). The helper leaves
+ *   out functions of the scheduler and of locks, which are linked side by side.
  *
- * The cache may note more words than there are return addresses, since stale ones lie
- * between them. Each stale word costs hits. Most stale ones are above the last return
- * address, in the gap of random size. When the stack is unwound again, a word that has
- * changed there is no return address, and the cache drops it.
+ * The cache may also note stale return addresses, which earlier calls have left on the
+ * stack. Each stale word costs hits. Most stale words are above the last return
+ * address, in the gap of random size. If a word there has changed when the stack is
+ * unwound again, it is no return address, and the cache drops it.
  *
- * A stack on which the kernel itself was interrupted is not cached: there the
- * processor, and not the compiler, determined the place of the interrupted code's
- * frame.
+ * The cache takes no stack on which kernel code was interrupted. There the processor,
+ * and not the compiler, determined the place of the interrupted function's frame.
  */
 #ifndef SYSTEMSCOPE_KERNEL_STACK_CACHE_H
 #define SYSTEMSCOPE_KERNEL_STACK_CACHE_H
@@ -52,7 +50,7 @@ struct cached_kernel_stack {
 	u64 words[CACHED_KERNEL_WORDS];
 };
 
-/* Set-associative. Only its own CPU writes it, and nothing preempts that meanwhile. */
+/* Set-associative. Only its own CPU writes it, and no program preempts the write. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, CACHED_KERNEL_STACKS);
@@ -71,13 +69,16 @@ struct saved_stack {
 	u64 registers;
 	/* Words from the stack pointer on, including most of the user registers. */
 	u64 words[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
-	/* Offset of the root; 0 for a stack that must not be cached. */
+	/*
+	 * Offset in words of the return address into the entry code; 0 for a stack that
+	 * must not be cached.
+	 */
 	u32 root;
 	/* First slot of its set in kernel_stack_cache. */
 	u32 set;
 	/* Counter that selects the way to replace next. */
 	u32 next_way;
-	/* Number of the helper's return addresses, and number of them found. */
+	/* Number of the helper's return addresses, and how many of them are found. */
 	u32 depth;
 	u32 found;
 	u32 noted;
@@ -138,7 +139,7 @@ static __always_inline bool read_saved_stack(struct saved_stack *stack)
 	    used <= (SWITCH_RETURN_ADDRESS + 1) * sizeof(u64))
 		return false;
 	bytes = used + MOST_USER_REGISTERS * sizeof(u64);
-	/* Keeps the comparison visible for the verifier. */
+	/* The barrier keeps the comparison visible for the verifier. */
 	barrier_var(bytes);
 	if (bytes > sizeof(stack->words) ||
 	    bpf_probe_read_kernel(stack->words, bytes,
@@ -209,8 +210,8 @@ static __always_inline u64 look_up_kernel_stack(struct task_struct *task)
 }
 
 /*
- * Marks a place of the set with two addresses. It stores neither, so every word there
- * may be in the set.
+ * Mark of a place that two addresses of the set share. The place stores neither, so any
+ * word with this place may be in the set.
  */
 #define ANY_ADDRESS 1ULL
 
@@ -225,8 +226,9 @@ static __always_inline void add_return_address(struct saved_stack *stack,
 #define SET_AT_ONCE 8
 
 /*
- * Adds the helper's frames from @first on to the set of return addresses, or removes
- * them. The function is global to save the verifier work: see unwind_frame().
+ * Adds at most SET_AT_ONCE frames of the helper, from @first on, to the set of return
+ * addresses. Removes them if @is_present is false. The function is global to save the
+ * verifier work: see unwind_frame().
  */
 __noinline int set_return_addresses(u32 first, u32 is_present)
 {
@@ -268,8 +270,8 @@ static __always_inline bool may_be_scheduler(struct saved_stack *stack,
 }
 
 /*
- * Counts a noted word, and goes on to the next return address if @word is the expected
- * one. The root is not among them.
+ * Counts a noted word. If @word is the helper's next return address, counts that as
+ * found. The root is not among these return addresses.
  */
 static __always_inline void follow(struct saved_stack *stack,
 				   struct stack_event *event, u64 word)
@@ -294,8 +296,9 @@ static __always_inline void begin_to_follow(struct saved_stack *stack)
 #define NOTED_AT_ONCE 8
 
 /*
- * Notes in @slot the words from @first on that may be return addresses. The function is
- * global to save the verifier work: see unwind_frame().
+ * Examines at most NOTED_AT_ONCE words from @first on, and notes in @slot the words
+ * that may be return addresses. The function is global to save the verifier work: see
+ * unwind_frame().
  */
 __noinline int note_return_addresses(u32 slot, u32 first)
 {
@@ -313,7 +316,10 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 			break;
 		offset = saved_index(offset);
 		word = stack->words[offset];
-		/* __schedule() never calls itself. */
+		/*
+		 * __schedule() never calls itself, so another word with its return
+		 * address is stale.
+		 */
 		if (offset != SWITCH_RETURN_ADDRESS &&
 		    word == stack->words[SWITCH_RETURN_ADDRESS])
 			continue;
@@ -335,8 +341,8 @@ __noinline int note_return_addresses(u32 slot, u32 first)
 #define KEPT_AT_ONCE 8
 
 /*
- * Handles some of the words in @slot, from @first on, for keep_return_addresses().
- * Returns whether the slot holds another stack.
+ * Handles at most KEPT_AT_ONCE words in @slot, from @first on, for
+ * keep_return_addresses(). Returns whether the slot holds another stack.
  */
 __noinline int keep_some_addresses(u32 slot, u32 first)
 {
@@ -372,13 +378,13 @@ __noinline int keep_some_addresses(u32 slot, u32 first)
 }
 
 /*
- * Updates the stack in @slot after another unwind of it. If all words are the same up
- * to the last return address, changed words behind it are dropped. Returns whether that
- * is so, and the slot is still valid.
+ * Updates the stack in @slot after another unwind of the same stack. If all words up to
+ * the last return address are unchanged, drops the changed words behind it. Returns
+ * whether it did so and the slot is still valid.
  *
- * The matching words may be stale return addresses, and the stack's own may lie behind
- * them. The stack's own have changed only if the two stacks differ in functions that
- * the helper leaves out. Then one of the two has a function of the scheduler at the
+ * The unchanged words may be stale, and the stack's own return addresses may lie behind
+ * them. These have changed only if the two stacks differ in functions that the helper
+ * leaves out. In that case one of the two stacks has a function of the scheduler at the
  * first difference.
  */
 __noinline int keep_return_addresses(u32 slot)
@@ -399,8 +405,8 @@ __noinline int keep_return_addresses(u32 slot)
 }
 
 /*
- * Caches the stack in saved_stacks, which was unwound to @depth frames in the scratch
- * of SCRATCH_HOOK, as @id.
+ * Caches the stack in saved_stacks under @id. Its @depth frames, from an unwind, are in
+ * the scratch of SCRATCH_HOOK.
  */
 __noinline int cache_kernel_stack(u64 id, u32 depth)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Sends a runtime's frames separately from the native ones, since one native stack can
- * occur with several stacks of the runtime. Both together have an ID of their own.
+ * Sends a runtime's frames separately from the native frames, because one native stack
+ * can occur with several stacks of the runtime. Both together have an ID of their own.
  */
 #ifndef SYSTEMSCOPE_MIXED_STACKS_H
 #define SYSTEMSCOPE_MIXED_STACKS_H
@@ -24,9 +24,9 @@ static __always_inline u64 mixed_stack_id(struct stack_scratch *scratch,
 }
 
 /*
- * Sends the function of one of a runtime's frames in the scratch of @kind, if it may be
- * new in user space. The function is global and takes scalars, so the verifier checks
- * it once.
+ * Sends the function of the runtime's frame number @index in the scratch of @kind,
+ * unless user space has it. This C function is global and takes scalars, so the
+ * verifier checks it once.
  */
 __noinline int publish_function(u32 kind, u32 index)
 {
@@ -72,7 +72,7 @@ __noinline int publish_function(u32 kind, u32 index)
 
 #define FUNCTIONS_AT_ONCE 32
 
-/* Publishes some functions, from @first on. */
+/* Publishes at most FUNCTIONS_AT_ONCE functions, from frame @first on. */
 __noinline int publish_some_functions(u32 kind, u32 first)
 {
 	struct mixed_stack *stack = find_mixed_scratch(kind);
@@ -101,7 +101,7 @@ static __always_inline void publish_all_functions(u32 kind)
 	}
 }
 
-/* Publishes the functions of all frames, as a call, where a dump is sent. */
+/* Same as publish_all_functions(), but not inlined: dump_mixed_stack() calls it. */
 __noinline int publish_functions(u32 kind)
 {
 	publish_all_functions(kind);
@@ -130,7 +130,7 @@ __noinline int send_mixed_stack(u32 kind, u64 hash, u64 native)
 	stack->depth = scratch->walk.depth;
 	links = (u64)stack->count * sizeof(struct chain_link);
 	cfas = (u64)stack->depth * sizeof(u64);
-	/* Keeps the comparisons visible for the verifier. */
+	/* The barriers keep the comparisons visible for the verifier. */
 	barrier_var(links);
 	barrier_var(cfas);
 	if (links <= sizeof(stack->links) && cfas <= sizeof(stack->cfas) &&
@@ -144,8 +144,8 @@ __noinline int send_mixed_stack(u32 kind, u64 hash, u64 native)
 }
 
 /*
- * Sends the runtime's frames in the scratch of @kind, if they may be new in user space
- * together with the native stack @native. Returns the ID of both.
+ * Sends the runtime's frames in the scratch of @kind together with the native stack
+ * @native, unless user space has both together. Returns the ID of both together.
  */
 __noinline u64 publish_mixed_stack(u32 kind, u64 native)
 {

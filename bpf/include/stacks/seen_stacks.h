@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Hashes of the data that user space has, so that each is sent once. */
+/* Hashes of the data that user space has, so that programs send each piece once. */
 #ifndef SYSTEMSCOPE_SEEN_STACKS_H
 #define SYSTEMSCOPE_SEEN_STACKS_H
 
@@ -7,9 +7,9 @@
 #include <bpf/bpf_helpers.h>
 
 /*
- * Hashes whose frames user space has, one per slot. A hash that evicts another only
- * causes the other's frames to be sent again. The memory is therefore bounded, and the
- * number of different stacks is not.
+ * Hashes whose data user space has, one per slot. If a hash evicts another, programs
+ * send the other's data again. The memory is therefore bounded for any number of
+ * different stacks.
  */
 #define SEEN_SLOTS (1 << 16)
 

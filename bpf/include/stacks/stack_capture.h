@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Capture of stacks. The frames are hashed, programs count by the hash, and the frames
- * go to user space when the stack is first seen.
+ * Captures stacks. A stack's ID is a hash of its frames, and programs count by this ID.
+ * A program sends the frames to user space when it first sees the stack.
  */
 #ifndef SYSTEMSCOPE_STACK_CAPTURE_H
 #define SYSTEMSCOPE_STACK_CAPTURE_H
@@ -19,15 +19,16 @@ const volatile bool want_kernel_stacks = true;
 /* Maximum frames of a user stack that the kernel's helpers return. */
 const volatile u32 helper_stack_depth = KERNEL_STACK_DEPTH;
 /*
- * For checks: unwinds every stack here, and sends it as a dump, too. Counts whether the
- * cache would have returned the right ID.
+ * True in checks only. Programs then unwind every user stack even if the cache has it,
+ * and also send each as a dump. The next two variables count whether the cache had the
+ * right ID.
  */
 const volatile bool dump_every_stack = false;
 volatile u64 cache_hits_right = 0;
 volatile u64 cache_hits_wrong = 0;
 /*
- * For checks: unwinds every kernel stack, and counts whether the cache would have
- * returned the right ID.
+ * True in checks only. Programs then unwind every kernel stack even if the cache has
+ * it. The next three variables count whether the cache had the right ID.
  */
 const volatile bool unwind_every_kernel_stack = false;
 volatile u64 kernel_cache_hits_right = 0;
@@ -35,8 +36,8 @@ volatile u64 kernel_cache_hits_wrong = 0;
 volatile u64 kernel_cache_misses = 0;
 
 /*
- * Returns @hash extended by some of the @depth frames in the scratch of @kind, from
- * @first on.
+ * Returns @hash extended by at most FRAMES_AT_ONCE frames, from @first on, of the
+ * @depth frames in the scratch of @kind.
  */
 __noinline u64 hash_frames(u32 kind, u64 hash, u32 first, u32 depth)
 {
@@ -54,12 +55,12 @@ __noinline u64 hash_frames(u32 kind, u64 hash, u32 first, u32 depth)
 }
 
 /*
- * Hashes the stack whose frames, @bytes of them, are in the scratch of @kind, and sends
- * it if it may be new in user space. Returns its ID, or STACK_MISSED if the buffer was
- * full.
+ * Hashes the stack in the scratch of @kind, whose frames take @bytes, and sends it
+ * unless user space has it. Returns its ID, or STACK_MISSED if there are no frames or
+ * the buffer is full.
  *
- * The function is global and takes scalars: the verifier then checks its loop once, and
- * not for every path to it.
+ * The function is global and takes scalars, so the verifier checks its loop once
+ * instead of once per path to it.
  */
 __noinline u64 publish_stack(u32 kind, int bytes)
 {
@@ -108,8 +109,8 @@ struct walk_tables {
 };
 
 /*
- * Returns the process of the stack in @scratch and sets its @tables; NULL if it has no
- * tables yet.
+ * Returns the process of the stack in @scratch, and sets @tables to its tables. Returns
+ * NULL if it has no tables yet.
  */
 static __always_inline struct unwind_process *
 find_process(struct stack_scratch *scratch, struct walk_tables *tables)
@@ -126,7 +127,7 @@ find_process(struct stack_scratch *scratch, struct walk_tables *tables)
 	scratch->chain.hash = 0;
 	for (u32 i = 0; i < PROCESS_RUNTIMES; i++)
 		scratch->runtimes[i] = process->runtimes[i];
-	/* The entry may have become another process's in between. */
+	/* User space may have given the entry to another process meanwhile. */
 	barrier();
 	return process->instance == event->instance ? process : NULL;
 }
@@ -141,8 +142,9 @@ static __always_inline bool has_tables(u32 pid, u64 instance)
 }
 
 /*
- * Returns the parent of a forked process that user space does not know yet. From here
- * on the stack's addresses count as the parent's.
+ * Returns the parent's process for a fork that user space does not know yet, and makes
+ * the stack a stack of the parent. Returns NULL and changes nothing if the parent has
+ * no tables for the same code.
  */
 static __always_inline struct unwind_process *
 find_forks_process(struct stack_scratch *scratch, struct task_struct *task,
@@ -167,8 +169,8 @@ find_forks_process(struct stack_scratch *scratch, struct task_struct *task,
 }
 
 /*
- * Returns whether the amount of code, @pages, has changed since the mappings were last
- * used.
+ * Stores @pages, the number of mapped pages of code. Returns whether it has changed
+ * since the mappings were last used.
  */
 static __always_inline bool note_code_pages(struct unwind_process *process,
 					    u64 pages)
@@ -193,7 +195,7 @@ static __always_inline void report_code_change(struct stack_event *event)
 	send(event->payer, &changed, sizeof(changed), can_wait());
 }
 
-/* Starts an unwind at its registers. */
+/* Starts an unwind at walk->registers. @exact: see ip_is_exact. */
 static __always_inline void start_walk(struct walk *walk, bool exact)
 {
 	walk->ip = walk->registers.REGS_IP;
@@ -217,8 +219,9 @@ static __always_inline void check_cache_hit(u64 cached, u64 walked)
 }
 
 /*
- * Sends a dump together with the runtime's frames in the scratch of @kind, which user
- * space places once it has unwound the dump. Returns its ID, or STACK_MISSED.
+ * Sends a dump, and the runtime's frames in the scratch of @kind. User space puts these
+ * frames into the stack once it has unwound the dump. Returns the stack's ID, or
+ * STACK_MISSED.
  */
 static __always_inline u64 dump_mixed_stack(struct stack_scratch *scratch,
 					    u32 kind)
@@ -234,10 +237,10 @@ static __always_inline u64 dump_mixed_stack(struct stack_scratch *scratch,
 }
 
 /*
- * Unwinds the current task's user stack by the tables, from the state in the scratch of
- * @kind. Returns its ID, or STACK_NONE if user space does not know the process: the
- * caller then tries another way. The function is global to save the verifier work: see
- * unwind_frame().
+ * Unwinds the current task's user stack by the tables, from the registers in the
+ * scratch of @kind. Returns its ID, or STACK_NONE if user space does not know the
+ * process. The caller then unwinds the stack in another way. The function is global to
+ * save the verifier work: see unwind_frame().
  */
 __noinline u64 walk_by_tables(u32 kind)
 {
@@ -274,7 +277,10 @@ __noinline u64 walk_by_tables(u32 kind)
 			return id;
 		report_code_change(event);
 	}
-	/* Threads block at the same places again, but are interrupted anywhere. */
+	/*
+	 * The cache takes only stacks that end in a system call. Threads block at the
+	 * same places again and again, but an interrupt can be anywhere.
+	 */
 	walk->notes.complete = false;
 	if (!exact) {
 		struct walk_start from = {
@@ -300,7 +306,7 @@ __noinline u64 walk_by_tables(u32 kind)
 	if ((end & 0xff) == WALK_NO_MAPPING || dump_every_stack) {
 		u32 depth = walk->depth;
 
-		/* The dump starts where the unwind did. */
+		/* The dump starts at the registers at which the unwind started. */
 		start_walk(walk, exact);
 		walk->depth = depth;
 	}
@@ -344,7 +350,7 @@ static __always_inline u64 capture_user_stack(void *ctx, enum scratch kind,
 		return STACK_MISSED;
 	event = &scratch->event;
 
-	/* One read for all registers, since several are used. */
+	/* One read gets all registers, since the unwind needs several. */
 	regs = &scratch->walk.registers;
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), current_user_regs()))
 		return STACK_MISSED;
@@ -393,8 +399,8 @@ static __always_inline void prepare_kernel_stack(struct stack_event *event,
 
 /*
  * Captures the kernel stack of the current context. Returns STACK_NONE if there is
- * none, as when a sample interrupts user space. The process @payer pays for it with its
- * share. @leaf_is_exact: true for a sample, false for a tracepoint.
+ * none, as when a sample interrupts user space. The share of the process @payer pays
+ * for the stack. @leaf_is_exact: true for a sample, false for a tracepoint.
  */
 static __always_inline u64 capture_kernel_stack(void *ctx, u32 payer,
 						bool leaf_is_exact)
@@ -424,7 +430,10 @@ static __always_inline void check_kernel_cache_hit(u64 cached, u64 unwound)
 static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 						      enum scratch kind)
 {
-	/* A task that an iterator visits may begin to run meanwhile. */
+	/*
+	 * A task that an iterator visits may begin to run meanwhile, which changes its
+	 * stack.
+	 */
 	bool may_be_cached = kind == SCRATCH_HOOK;
 	struct stack_scratch *scratch;
 	u64 id, cached = 0;
@@ -432,7 +441,7 @@ static __always_inline u64 capture_saved_kernel_stack(struct task_struct *task,
 
 	if (!want_kernel_stacks)
 		return STACK_NONE;
-	/* A task that is already running again has another stack. */
+	/* A task that already runs again has another stack. */
 	if ((u64)task == bpf_get_current_task())
 		return STACK_MISSED;
 	if (may_be_cached)

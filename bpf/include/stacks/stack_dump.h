@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Dump of a stack for which there is no table yet, since the process or the mapping is
- * new. User space unwinds it once the tables are made.
+ * Dumps of stacks for which there is no table yet, because the process or the mapping
+ * is new. User space unwinds a dump once it has made the tables.
  */
 #ifndef SYSTEMSCOPE_STACK_DUMP_H
 #define SYSTEMSCOPE_STACK_DUMP_H
@@ -10,21 +10,24 @@
 #include "stacks/unwind.h"
 
 /*
- * True if dumps never wake user space, as for samples: see can_wait(). Otherwise the
- * first dump of a process makes user space read the mappings at once, since a new
- * process may end soon. A dump of new code makes user space poll often.
+ * True if dumps never wake user space, as for samples: see can_wait(). If false, the
+ * first dump of a process wakes user space, which reads the mappings at once because a
+ * new process may end soon. A dump of new code makes user space poll often.
  */
 const volatile bool dumps_can_wait = false;
 
 #define STACK_DUMP_PAGE 4096
-/* With the other fields of an entry, as much as a per-CPU map can hold (32 KiB). */
+/*
+ * Maximum pages of stack in a dump. A dump is an entry of a per-CPU map, which holds at
+ * most 32 KiB.
+ */
 #define STACK_DUMP_PAGES 7
 #define STACK_DUMP_BYTES (STACK_DUMP_PAGES * STACK_DUMP_PAGE)
 
 /* Owner of a stack: the thread that user space may inspect again. */
 struct stack_owner {
 	u64 task;
-	/* pthread_self() */
+	/* pthread_self() of the thread. */
 	u64 thread_pointer;
 	u64 instance;
 	u32 pid;
@@ -42,13 +45,16 @@ static __always_inline void describe_owner(struct stack_owner *owner,
 	owner->pid = namespace_pid(task);
 }
 
-/* User registers, and the stack above the stack pointer. */
+/* Dump: user registers, and the stack above the stack pointer. */
 struct stack_dump {
 	u32 kind;
 	u32 pid;
 	u64 hash;
 	u64 instance;
-	/* For a fork that uses its parent's tables, this is another process than @pid. */
+	/*
+	 * Owner. If a fork uses its parent's tables, @pid is the parent's and the owner
+	 * is a thread of the fork.
+	 */
 	struct stack_owner owner;
 	struct user_registers registers;
 	u32 leaf_is_exact;
@@ -66,13 +72,17 @@ struct {
 	__type(value, struct stack_dump);
 } stack_dumps SEC(".maps");
 
-/* Number of dumps that may still be sent; user space raises it as it keeps up. */
+/*
+ * Number of dumps that programs may still send. User space raises it as it handles
+ * dumps.
+ */
 volatile s64 dumps_allowed = 0;
 
 /*
  * Number of dumps that a process may still cause. User space renews it when it has read
- * mappings that it did not know. The map is direct-mapped by instance: an instance that
- * evicts another only renews the other's budget, within dumps_allowed.
+ * mappings that it did not know. The map is direct-mapped by instance. An instance that
+ * another instance has evicted gets a new budget. dumps_allowed bounds all budgets
+ * together.
  */
 struct dump_budget {
 	u64 instance;
@@ -95,7 +105,10 @@ struct {
 	__type(value, struct dump_budget);
 } dump_budgets SEC(".maps");
 
-/* A process's code changed: user space must read its mappings again. */
+/*
+ * Message: the code of a process has changed, and user space must read its mappings
+ * again.
+ */
 struct code_changed {
 	u32 kind;
 	u32 pid;
@@ -132,8 +145,8 @@ __noinline int restore_return_addresses(u64 sp)
 
 /*
  * Sends the registers of the unwind in the scratch of @kind, and the stack. @at_once:
- * wakes user space. Returns whether the dump was sent. The function is global to save
- * the verifier work: see unwind_frame().
+ * whether the dump wakes user space. Returns whether the dump was sent. The function is
+ * global to save the verifier work: see unwind_frame().
  */
 __noinline int send_stack_dump(u32 kind, u32 at_once)
 {
@@ -173,7 +186,7 @@ __noinline int send_stack_dump(u32 kind, u32 at_once)
 		restore_return_addresses(sp);
 	dump->bytes = bytes;
 	size = STACK_DUMP_HEADER + (u64)bytes;
-	/* Keeps the comparison visible for the verifier. */
+	/* The barrier keeps the comparison visible for the verifier. */
 	barrier_var(size);
 	if (size > sizeof(*dump))
 		return 0;
@@ -182,12 +195,12 @@ __noinline int send_stack_dump(u32 kind, u32 at_once)
 }
 
 /*
- * Sends a dump of the stack in @scratch, of @kind, if the budgets allow it. Returns its
- * ID, or STACK_MISSED.
+ * Sends a dump of the stack in @scratch, the scratch of @kind, if the budgets allow it.
+ * Returns the stack's ID, or STACK_MISSED.
  */
 static __always_inline u64 dump_stack(struct stack_scratch *scratch, u32 kind)
 {
-	/* For a fork that uses its parent's tables, the fork's own instance. */
+	/* The fork's own instance, also if a fork uses its parent's tables. */
 	u64 instance = process_instance(current_task());
 	u32 index = instance & (DUMP_BUDGETS - 1);
 	struct stack_event *event = &scratch->event;

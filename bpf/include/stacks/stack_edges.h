@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The window's edges. Iterators visit threads without events when it opens, to start
- * their clocks, and when it closes, to read the stacks on which they still wait.
+ * Edges of the window. When the window opens, an iterator starts the clocks of threads
+ * without events. When the window closes, an iterator reads the stacks on which threads
+ * still wait.
  */
 #ifndef SYSTEMSCOPE_STACK_EDGES_H
 #define SYSTEMSCOPE_STACK_EDGES_H
@@ -12,19 +13,19 @@
 #include "waits/limits.h"
 #include "waits/objects.h"
 
-/* A thread that existed before the window, or that joined, as sent to user space. */
+/* Message about a thread that existed before the window, or that joined the targets. */
 struct preexisting_thread {
 	/* The task's address is also the ID of the stack to read, see stack_to_read(). */
 	struct stack_owner owner;
-	/* switch_count(), as of the start of the clock if it has started. */
+	/* switch_count(), at the start of the thread's clock if the clock has started. */
 	u64 switches;
 	u32 leaf_is_exact;
 	u32 is_running;
 	u32 is_32_bit;
 	u32 unused;
-	/* ID under which user space stores the stack, if not the task. */
+	/* ID under which user space stores the stack; 0 for the task's address. */
 	u64 stack;
-	/* All 0 in a thread without a user stack. */
+	/* Registers of the user stack; all 0 if there is none. */
 	struct user_registers registers;
 	struct replaced_return replaced_returns[MOST_REPLACED_RETURNS];
 };
@@ -50,10 +51,11 @@ describe_user_stack(struct preexisting_thread *found, struct task_struct *task)
 }
 
 /*
- * Writes a thread, and gives it a clock. The iterator first runs shortly before the
- * window, for user space to read the stacks of the threads off the CPU. It runs again
- * right after the window's start, when every thread without a clock gets one. After
- * that it runs whenever a process has moved, for the threads that joined.
+ * Writes a thread, and starts its clock if the window has begun. The iterator first
+ * runs shortly before the window, and user space then reads the stacks of the threads
+ * off the CPU. The iterator runs again right after the window's start, for every thread
+ * without a clock. After that it runs whenever a process has moved, for the threads
+ * that joined.
  */
 static __always_inline int
 write_preexisting(const struct clock_program *program,
@@ -135,9 +137,10 @@ static __always_inline enum wait_end end_of_open(const struct thread *thread,
 }
 
 /*
- * Closes the record of a thread at @end; no other program changes the record any more.
- * Returns whether that ends an off-CPU interval that counts, and then sets @closed.
- * @open: data of the open interval, used if it is of the same interval.
+ * Closes the record of a thread at @end, once no other program changes the record.
+ * Returns whether this ends an off-CPU interval that counts, and sets @closed if so.
+ * @open: data of the open interval, which is used only if it belongs to the interval
+ * that ends here.
  */
 static __always_inline bool close_record(const struct clock_program *program,
 					 struct thread *thread,
@@ -192,8 +195,8 @@ static __always_inline bool close_record(const struct clock_program *program,
 }
 
 /*
- * Corrects the record of a thread that says since before the window's end that the
- * thread runs, while the thread is off its CPU: the departure was not seen.
+ * Corrects the record of a thread whose switch-out the kernel did not show. The thread
+ * is off its CPU, but by its record it has run since before the window's end.
  */
 static __always_inline void
 settle_unseen_departure(const struct clock_program *program,
@@ -204,7 +207,10 @@ settle_unseen_departure(const struct clock_program *program,
 	if (clock_state(clock) != THREAD_RUNNING ||
 	    window_is_over(clock_since(clock)) || task->on_cpu)
 		return;
-	/* The thread may be leaving right now, which its event records. */
+	/*
+	 * A changed clock means that the thread is just leaving its CPU, and its own
+	 * event is changing the record.
+	 */
 	if (*(volatile u64 *)&thread->clock == clock)
 		depart_belatedly(program, task, thread, task_state(task),
 				 window_now());
@@ -246,9 +252,9 @@ read_open_interval(const struct clock_program *program,
 struct closed_interval closed = {};
 
 /*
- * Closes the record of a thread at the window's end, for user space, which runs it for
- * each record once no other program runs. The first argument is the task. Returns
- * whether an interval that counts ended, which is then in @closed.
+ * Closes the record of a thread at the window's end. User space runs this for each
+ * record once no other program runs. The first argument is the task's address. Returns
+ * whether this ended an interval that counts, and stores that interval in @closed.
  */
 static __always_inline int close_thread(const struct clock_program *program,
 					weigh_interval *weigh,
@@ -265,9 +271,9 @@ static __always_inline int close_thread(const struct clock_program *program,
 }
 
 /*
- * Writes a thread whose user stack was to be captured at its return, and that has not
- * returned. It runs after read_open_intervals. User space reads the stack, under an ID
- * of its own.
+ * Writes a thread whose user stack no program has captured, because the thread has not
+ * returned to a CPU. User space runs the iterator after read_open_intervals, and reads
+ * the stack under a separate ID.
  */
 static __always_inline int write_unreturned(const struct clock_program *program,
 					    struct bpf_iter__task *ctx)
@@ -296,13 +302,13 @@ static __always_inline int write_unreturned(const struct clock_program *program,
 	return 0;
 }
 
-/* A thread that was measured and no longer is, as sent to user space. */
+/* Message about a thread that was measured and no longer is. */
 struct departure {
 	u64 task;
 	u64 left;
 	/*
-	 * 1 if the departure ended an off-CPU interval that counts, stored in
-	 * @interval.
+	 * 1 if the departure ended an off-CPU interval that counts. @interval then has
+	 * it.
 	 */
 	u64 has_interval;
 	struct closed_interval interval;
@@ -310,14 +316,17 @@ struct departure {
 
 USER_SPACE_KNOWS(struct, departure);
 
-/* Returns whether @task has not run since it last left a CPU, by its record. */
+/* Returns whether @task has not run since it last left a CPU by its record. */
 static __always_inline bool has_stayed_off_cpu(struct task_struct *task,
 					       struct thread *thread)
 {
 	return !task->on_cpu && time_run(task) == thread->ran_before;
 }
 
-/* Closes the record of a thread that departed by a move, whenever a process has moved. */
+/*
+ * Closes and writes the record of a thread that a move made depart. User space runs the
+ * iterator whenever a process has moved.
+ */
 static __always_inline int write_departure(const struct clock_program *program,
 					   weigh_interval *weigh,
 					   struct bpf_iter__task *ctx)
@@ -337,7 +346,7 @@ static __always_inline int write_departure(const struct clock_program *program,
 	departure.task = (u64)task;
 	departure.left = moved_by(task, now);
 	open.off_since = thread->off_since;
-	/* A wake-up since then came after the departure. */
+	/* A wake-up that the record does not have came after the departure. */
 	open.task_state = thread->off_state;
 	open.is_chosen = true;
 	if (has_stayed_off_cpu(task, thread)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Unwinds user stacks: by the tables where they exist, by frame pointers through code
- * without a table. shared/unwind/src/walk.rs does the same in user space and must stay
- * in step.
+ * Unwinds user stacks by unwind tables, and by frame pointers through code without a
+ * table. shared/unwind/src/walk.rs has the same algorithm for user space. Change both
+ * together.
  */
 #ifndef SYSTEMSCOPE_UNWIND_H
 #define SYSTEMSCOPE_UNWIND_H
@@ -17,11 +17,11 @@
 #include "stubs.h"
 #include "stacks/user_memory.h"
 
-/* End of an unwind; the order is that of `End` in shared/unwind. */
+/* Reason for the end of an unwind, in the order of `End` in shared/unwind. */
 enum walk_end {
 	/* The unwind goes on. */
 	WALK_GOES_ON,
-	/* At the first function of the thread. */
+	/* The unwind reached the first function of the thread. */
 	WALK_REACHED_ROOT,
 	/* An address is in no known mapping. */
 	WALK_NO_MAPPING,
@@ -29,13 +29,13 @@ enum walk_end {
 	WALK_READ_FAILED,
 	/* The stack has more frames than the maximum. */
 	WALK_TOO_DEEP,
-	/* Code without a rule, and without a frame pointer to follow. */
+	/* The code has no rule, and no frame pointer leads to the caller. */
 	WALK_NO_RULE,
-	/* 32-bit code, whose stacks are not unwound. */
+	/* The code is 32-bit code, whose stacks are not unwound. */
 	WALK_32_BIT,
-	/* The kernel's helper unwound the stack; it does not report the end. */
+	/* The kernel's helper unwound the stack and does not report the end. */
 	WALK_NOT_KNOWN,
-	/* Flag: a frame was found by its frame pointer. */
+	/* Flag: the unwind found a frame by its frame pointer. */
 	WALK_BY_FRAME_POINTER = 0x100,
 };
 
@@ -48,7 +48,7 @@ enum call_graph {
 };
 
 const volatile enum call_graph call_graph = CALL_GRAPH_AUTO;
-/* Maximum frames that are unwound of a native stack, and of a runtime's. */
+/* Maximum frames of a native stack, and maximum frames of a runtime. */
 const volatile u32 max_stack = STACK_DEPTH;
 
 /* An unwind in progress. */
@@ -56,21 +56,21 @@ struct walk {
 	u64 ip;
 	u64 sp;
 	u64 bp;
-	/* All user registers, which are known at the leaf only. */
+	/* All user registers; valid only at the leaf. */
 	struct pt_regs registers;
 	bool at_leaf;
-	/* The ip is where the code was interrupted, not where it will return. */
+	/* False if ip is a return address, true if the code was interrupted there. */
 	bool ip_is_exact;
 	bool by_frame_pointer;
 	u32 depth;
-	/* Range of the process's mappings. */
+	/* Range of the process's mappings in unwind_mappings. */
 	u32 first_mapping;
 	u32 mapping_count;
 	/* Mapping of the last address. */
 	struct unwind_mapping mapping;
 	/*
-	 * Code of a stub. It is here because the verifier allows all functions of an
-	 * unwind 512 bytes of stack together.
+	 * Code of a stub. It is not on the stack, because all functions of an unwind
+	 * together have only 512 bytes of stack.
 	 */
 	u64 code[2];
 	/* Address to which uretprobes make functions return, or 0. */
@@ -80,8 +80,9 @@ struct walk {
 
 /*
  * Scratch memory for one stack per CPU and context. Scheduler hooks and samples run one
- * at a time on a CPU. A wake-up can interrupt a thread's return, and all of them can
- * preempt a task iterator, so these have scratch of their own.
+ * at a time on a CPU. A wake-up can interrupt a thread's return, and any of these
+ * programs can preempt a task iterator. Returns and iterators thus have scratch of
+ * their own.
  */
 enum scratch {
 	SCRATCH_HOOK,
@@ -101,8 +102,9 @@ struct stack_scratch {
 };
 
 /*
- * Returns @depth as an index into the frames. Older verifiers forget a comparison when
- * the compiler spills the value; this bounds the value where it is used.
+ * Returns @depth with a bound that the verifier sees, for use as an index into the
+ * frames. Older verifiers forget the bound from a comparison if the compiler spills the
+ * value.
  */
 static __always_inline u32 frame_index(u32 depth)
 {
@@ -180,7 +182,7 @@ static __always_inline enum walk_end step_by_frame_pointer(struct walk *walk)
 	if (call_graph == CALL_GRAPH_DWARF)
 		return WALK_NO_RULE;
 	note_bp(&walk->notes, walk->bp);
-	/* If a compiler keeps frame pointers, the outermost one is 0. */
+	/* In code with frame pointers, the frame pointer of the first function is 0. */
 	if (!walk->bp && walk->by_frame_pointer)
 		return WALK_REACHED_ROOT;
 	walk->by_frame_pointer = true;
@@ -217,8 +219,9 @@ static __always_inline enum walk_end leave_signal_frame(struct walk *walk,
 }
 
 /*
- * Steps from one frame to its caller's by @rule. @knows_link: the link register is the
- * frame's own, as in the leaf or a function that a signal interrupted.
+ * Steps from a frame to the caller's frame by @rule. @knows_link: true if the link
+ * register has the value of this frame, as in the leaf or in a function that a signal
+ * interrupted.
  */
 static __always_inline enum walk_end
 step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
@@ -290,7 +293,10 @@ step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
 			cfa = walk->sp + offset;
 		}
 	}
-	/* Each frame lies above the one before; anything else is broken or forged. */
+	/*
+	 * A caller's frame has a higher address unless the stack was switched. Any
+	 * other stack is broken or forged.
+	 */
 	if (rule->cfa == CFA_SWITCHED_STACK)
 		walk->sp = 0;
 	if (cfa < walk->sp || (cfa == walk->sp && !ip_is_known))
@@ -303,14 +309,22 @@ step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
 	}
 	saved += rule->frame_pointer_offset;
 	if (rule->frame_pointer == FRAME_POINTER_LOST) {
-		/* No frame is at 1, so a step that needs the frame pointer fails. */
+		/*
+		 * No stack is at address 1, so a later step by the frame pointer fails.
+		 */
 		bp = 1;
 		notes->bp_from = BP_FROM_NOWHERE;
 	} else if (rule->frame_pointer == FRAME_POINTER_SAME ||
 		   saved < walk->sp) {
-		/* A word below the stack pointer was popped again. */
+		/*
+		 * The function has not saved the frame pointer, or has already restored
+		 * it.
+		 */
 	} else if (saved == cfa + 2 * RETURN_ADDRESS_AT_CFA && !ip_is_known) {
-		/* The place where most functions push it; one read gets both words. */
+		/*
+		 * Most functions push the frame pointer right below the return address,
+		 * so one read gets both words.
+		 */
 		if (!read_user(words, sizeof(words), saved))
 			return WALK_READ_FAILED;
 		bp = words[0];
@@ -333,11 +347,11 @@ step_by_rule(struct walk *walk, struct unwind_rule *rule, bool knows_link)
 }
 
 /*
- * Notes the current frame of the unwind in the scratch of @kind, and steps to its
+ * Stores the current frame of the unwind in the scratch of @kind, and steps to its
  * caller. Returns an enum walk_end.
  *
- * The function is global and takes scalars: the verifier then checks it once, and not
- * again for each frame.
+ * The function is global and takes scalars, so the verifier checks it once instead of
+ * once per frame.
  */
 __noinline int unwind_frame(u32 kind)
 {
@@ -360,7 +374,7 @@ __noinline int unwind_frame(u32 kind)
 		walk->ip = original_return_address(walk->sp +
 						   RETURN_ADDRESS_AT_CFA);
 		walk->notes.complete = false;
-		/* The trampoline stays; it is in no mapping. */
+		/* The trampoline is in no mapping, so the unwind ends there. */
 		if (!walk->ip)
 			walk->ip = walk->trampoline;
 	}
@@ -368,11 +382,16 @@ __noinline int unwind_frame(u32 kind)
 		return WALK_REACHED_ROOT;
 	if (depth >= max_stack)
 		return WALK_TOO_DEEP;
-	/* Frames are return addresses: lookups subtract one. */
+	/*
+	 * Lookups subtract 1 from every frame but the leaf, so an exact ip is stored
+	 * plus 1.
+	 */
 	scratch->event.frames[frame_index(depth)] = walk->ip + (exact && !leaf);
 	walk->depth = depth + 1;
 
-	/* A call may be the last instruction of its function. */
+	/*
+	 * A call may end its function, so the unwind looks up a return address minus 1.
+	 */
 	address = walk->ip - !exact;
 	if (address - walk->mapping.start >=
 	    walk->mapping.end - walk->mapping.start) {
@@ -394,7 +413,11 @@ __noinline int unwind_frame(u32 kind)
 			end = step_by_frame_pointer(walk);
 	}
 	if (walk->ip_is_exact && !leaf)
-		/* No call leads to the trampoline, so its address is not behind one. */
+		/*
+		 * This frame is the signal trampoline. No call precedes its address, so
+		 * the address is exact. Adding 2 undoes the subtraction above and the
+		 * subtraction of later lookups.
+		 */
 		scratch->event.frames[frame_index(depth)] = address + 2;
 	walk->at_leaf = false;
 	scratch->cfas[frame_index(depth)] = walk->sp;
@@ -402,12 +425,12 @@ __noinline int unwind_frame(u32 kind)
 }
 
 /*
- * Maximum frames per inner loop: two nested loops are less work for the verifier than
- * one long one.
+ * Maximum frames per inner loop. The verifier checks two nested loops faster than one
+ * long loop.
  */
 #define FRAMES_AT_ONCE 32
 
-/* Unwinds some frames. Returns an enum walk_end. */
+/* Unwinds at most FRAMES_AT_ONCE frames. Returns an enum walk_end. */
 __noinline int unwind_frames(u32 kind)
 {
 	int end = WALK_GOES_ON;
@@ -421,9 +444,10 @@ __noinline int unwind_frames(u32 kind)
 }
 
 /*
- * Does the whole unwind that is prepared in @scratch, the scratch of @kind. Returns an
- * enum walk_end, with WALK_BY_FRAME_POINTER. The function is inline because a call
- * takes at least 32 of the 512 bytes of stack that all functions of an unwind may use.
+ * Runs the unwind that the caller prepared in @scratch, the scratch of @kind. Returns
+ * an enum walk_end, with the flag WALK_BY_FRAME_POINTER if it applies. The function is
+ * inline because all functions of an unwind together have 512 bytes of stack, and a
+ * call takes at least 32 of them.
  */
 static __always_inline int unwind_stack(struct stack_scratch *scratch, u32 kind)
 {
@@ -439,10 +463,12 @@ static __always_inline int unwind_stack(struct stack_scratch *scratch, u32 kind)
 	return end;
 }
 
-/* The same for a runtime's frames. */
+/* Maximum frames of a runtime per inner loop. */
 #define CHAIN_FRAMES_AT_ONCE 8
 
-/* Notes some frames of a runtime. Returns an enum chain_end. */
+/*
+ * Stores at most CHAIN_FRAMES_AT_ONCE frames of a runtime. Returns an enum chain_end.
+ */
 __noinline int walk_chain_frames(u32 kind)
 {
 	struct stack_scratch *scratch = find_stack_scratch(kind);
@@ -466,9 +492,9 @@ __noinline int walk_chain_frames(u32 kind)
 }
 
 /*
- * Goes to the innermost frame that the process's runtime @index holds for the current
- * thread, whose pthread_self() is @self, in the scratch of @kind. Returns an enum
- * chain_end.
+ * Finds the current thread's innermost frame in runtime number @index of the process,
+ * and starts a chain there in the scratch of @kind. @self: pthread_self() of the
+ * thread. Returns an enum chain_end.
  */
 __noinline int start_runtime(u32 kind, u32 index, u64 self)
 {
@@ -490,8 +516,8 @@ __noinline int start_runtime(u32 kind, u32 index, u64 self)
 }
 
 /*
- * Reads the frames that a runtime holds for the current thread, whose pthread_self() is
- * @self, into the scratch of @kind. Returns an enum chain_end.
+ * Reads the current thread's frames from the first runtime that has any, into the
+ * scratch of @kind. @self: pthread_self() of the thread. Returns an enum chain_end.
  */
 __noinline int walk_chain(u32 kind, u64 self)
 {
@@ -515,7 +541,7 @@ __noinline int walk_chain(u32 kind, u64 self)
 			break;
 	}
 	stack->end = end;
-	/* 0 means that there are no frames. */
+	/* A hash of 0 means that there are no frames, so bit 0 is set here. */
 	scratch->chain.hash = hash_word(scratch->chain.hash, end) | 1;
 	return end;
 }

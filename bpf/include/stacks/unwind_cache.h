@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Cache of unwinds. Threads block at the same few places over and over. An unwind's
- * result follows from the registers it starts from, the words it reads and the tables.
- * If all of these are the same, so is the stack, and a comparison of the words takes a
+ * Cache of unwinds. Threads block at the same few places over and over. The registers
+ * at the leaf, the words that the unwind reads and the tables determine the stack. If
+ * all of these are unchanged, the stack is the same. A comparison of the words takes a
  * fraction of the time of an unwind.
  *
- * An unwind is noted while it is made. A word that it does not use, as most saved frame
- * pointers are, is not noted: it may change.
+ * The unwind notes each word on which its result depends. It does not note a word that
+ * it reads but does not use, such as most saved frame pointers. Such a word may change.
  */
 #ifndef SYSTEMSCOPE_UNWIND_CACHE_H
 #define SYSTEMSCOPE_UNWIND_CACHE_H
@@ -42,7 +42,7 @@ struct cached_walk {
 	struct stack_word words[CACHED_WORDS];
 };
 
-/* Direct-mapped. Only its own CPU writes it, and nothing preempts that meanwhile. */
+/* Direct-mapped. Only its own CPU writes it, and no program preempts the write. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, CACHED_WALKS);
@@ -57,17 +57,17 @@ static __always_inline struct cached_walk *find_cached(u32 slot)
 
 /* Notes of an unwind in progress. */
 struct walk_notes {
-	/* True if the unwind can be cached, as far as it has come. */
+	/* True as long as the unwind can be cached. */
 	bool complete;
 	bool bp_matters;
 	/* Index in unwind_cache. */
 	u32 slot;
 	u32 word_count;
-	/* Address from which bp was read, or one of the values below. */
+	/* Address from which the unwind read bp, or BP_FROM_NOWHERE or BP_FROM_LEAF. */
 	u64 bp_from;
 };
 
-/* bp needs no note. */
+/* bp needs no note: it is already noted, or it is lost. */
 #define BP_FROM_NOWHERE 0ULL
 #define BP_FROM_LEAF 1ULL
 
@@ -86,13 +86,13 @@ static __always_inline void note_word(struct walk_notes *notes, u64 address,
 		return;
 	}
 	notes->word_count = count + 1;
-	/* Older verifiers forget the comparison. */
+	/* Older verifiers forget the comparison above. */
 	asm volatile("%0 &= 127" : "+r"(count));
 	walk->words[count].address = address;
 	walk->words[count].value = value;
 }
 
-/* Notes that the unwind depends on its bp, which is @bp. */
+/* Notes that the unwind depends on its frame pointer, whose value is @bp. */
 static __always_inline void note_bp(struct walk_notes *notes, u64 bp)
 {
 	u64 from = notes->bp_from;
@@ -105,14 +105,15 @@ static __always_inline void note_bp(struct walk_notes *notes, u64 bp)
 }
 
 /*
- * Piece of the stack that is read at once, in place of one read per word. Pieces are
- * aligned, so none reaches into another page, which may be missing.
+ * Size in bytes of a piece of the stack. One read gets a piece, in place of one read
+ * per word. Pieces are aligned, so none reaches into the next page, which may be
+ * missing.
  */
 #define STACK_PIECE 256
 
 struct stack_piece {
 	u64 start;
-	/* Long enough for a word at any 8-bit index. */
+	/* Long enough for a word at any 8-bit offset. */
 	u8 bytes[STACK_PIECE + sizeof(u64)];
 };
 
@@ -126,8 +127,9 @@ struct {
 #define WORDS_AT_ONCE 16
 
 /*
- * Returns whether some words, from @first on, are unchanged. The function is global and
- * takes scalars, so the verifier checks it once.
+ * Returns whether the words of the unwind in @slot are unchanged: at most WORDS_AT_ONCE
+ * words, from @first on. The function is global and takes scalars, so the verifier
+ * checks it once.
  */
 __noinline int is_part_unchanged(u32 slot, u32 first)
 {
@@ -138,7 +140,9 @@ __noinline int is_part_unchanged(u32 slot, u32 first)
 	piece = bpf_map_lookup_elem(&stack_pieces, &zero);
 	if (!walk || !piece)
 		return false;
-	/* A start at which no address is within the piece. */
+	/*
+	 * No address is within a piece with this start, so the first word needs a read.
+	 */
 	if (!first)
 		piece->start = -(u64)STACK_PIECE;
 	for (u32 i = 0; i < WORDS_AT_ONCE; i++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Tables that user space makes from .eh_frame: for an address in a process, the rule
- * that leads from its frame to the caller's.
+ * Unwind tables, which user space makes from .eh_frame. For an address in a process
+ * they give the rule that leads from the address's frame to the caller's frame.
  *
  *  process -> its mappings, sorted -> pages of the mapped file's table
  *          -> rows of a page, sorted -> rule
  *
  * A row is one word and covers addresses up to the next row. The rows of all files lie
- * in shards, whole pages each, so that user space can add and release any number of
- * them while programs run.
+ * in shards. All rows of a page lie in the same shard. User space adds and releases
+ * shards while programs run.
  */
 #ifndef SYSTEMSCOPE_UNWIND_TABLES_H
 #define SYSTEMSCOPE_UNWIND_TABLES_H
@@ -61,7 +61,7 @@ struct {
 
 #define SHARD_ROWS (1 << 18)
 
-/* Each row: the low 16 bits of the address << 16 | the number of the rule. */
+/* Row: the low 16 bits of the address << 16 | the number of the rule. */
 struct unwind_rows {
 	u32 rows[SHARD_ROWS];
 };
@@ -92,7 +92,7 @@ struct unwind_page {
 	u32 first;
 };
 
-/* User space sets the number of pages and mappings that it needs. */
+/* User space sets the capacity of this map and of unwind_mappings. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -104,10 +104,10 @@ struct {
 struct unwind_mapping {
 	u64 start;
 	u64 end;
-	/* Subtracted from an address to get one in the file's pages. */
+	/* Difference between an address in memory and its address in the file's pages. */
 	u64 bias;
 	u32 first_page;
-	/* 0 if there is no table: code is unwound by frame pointers. */
+	/* 0 if the mapping has no table, so that frame pointers unwind its code. */
 	u32 page_count;
 };
 
@@ -123,15 +123,15 @@ struct unwind_process {
 	u64 instance;
 	/* Number of mappings << 32 | index of the first; 0 if there are none. */
 	u64 mappings;
-	/* Pages of code that were mapped when the mappings were last used. */
+	/* Number of mapped pages of code when the mappings were last used. */
 	u64 code_pages;
-	/* Unique for each set of mappings that was ever stored here. */
+	/* Number that no other set of mappings ever had. */
 	u64 generation;
 	/* Runtimes of languages in the process, without gaps. */
 	struct language_runtime runtimes[PROCESS_RUNTIMES];
 };
 
-/* By process ID in the caller's PID namespace. */
+/* Processes with tables, by PID in the caller's PID namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -139,13 +139,17 @@ struct {
 	__type(value, struct unwind_process);
 } unwind_processes SEC(".maps");
 
-/* Enough for the maximum rows of a page, and for the maximum mappings. */
+/*
+ * Numbers of steps that suffice for the maximum rows of a page and the maximum
+ * mappings.
+ */
 #define ROW_SEARCH_STEPS 17
 #define MAPPING_SEARCH_STEPS 20
 
 /*
  * Returns all bits set if @one <= @other, else 0; neither may have its highest bit set.
- * Searches have no branches, since the verifier would follow both ways at each step.
+ * Searches use it in place of a branch, because the verifier would follow both branches
+ * at each step.
  */
 static __always_inline u64 at_most(u64 one, u64 other)
 {
@@ -153,8 +157,8 @@ static __always_inline u64 at_most(u64 one, u64 other)
 }
 
 /*
- * Returns the mapping of @address among the @count from @first on; NULL if there is
- * none.
+ * Returns the mapping of @address among the @count mappings from index @first on; NULL
+ * if there is none.
  */
 static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 							   u64 address)
@@ -164,7 +168,7 @@ static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 
 	if (!count)
 		return NULL;
-	/* Searches the last mapping that does not start above the address. */
+	/* Finds the last mapping that does not start above the address. */
 	for (u32 i = 0; i < MAPPING_SEARCH_STEPS; i++) {
 		u32 half = count / 2, middle = low + half;
 
@@ -173,7 +177,10 @@ static __always_inline struct unwind_mapping *find_mapping(u32 first, u32 count,
 		mapping = bpf_map_lookup_elem(&unwind_mappings, &middle);
 		if (!mapping)
 			return NULL;
-		/* Drops the lowest bit, which is 0 in a start. */
+		/*
+		 * The shift clears the highest bit for at_most(). The dropped bit is 0
+		 * in a start.
+		 */
 		low += half & at_most(mapping->start >> 1, address >> 1);
 		count -= half;
 	}
@@ -206,7 +213,10 @@ static __always_inline struct unwind_rule *find_rule(u32 first_page,
 	if (!shard)
 		return NULL;
 
-	/* Searches the last row not above the address; the first row never is. */
+	/*
+	 * Finds the last row that is not above the address. The first row never is
+	 * above it.
+	 */
 	key = (u32)offset << 16 | 0xffff;
 	low = page->first;
 	count = page->count;

@@ -53,16 +53,19 @@ __noinline u64 original_return_address(u64 slot)
 	return 0;
 }
 
-/* A replaced return address. */
+/* Return address that the kernel replaced. */
 struct replaced_return {
-	/* Its address on the stack; 0 if there is none. */
+	/* Address of the word on the stack; 0 if the entry is empty. */
 	u64 slot;
 	u64 original;
 };
 
 #define MOST_REPLACED_RETURNS 4
 
-/* Describes the first replaced return addresses of @task, which is not running. */
+/*
+ * Stores the first entries of the kernel's list for @task, which is not running, in
+ * @returns.
+ */
 static __always_inline void
 describe_replaced_returns(struct replaced_return *returns,
 			  struct task_struct *task)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Reads of the current task's memory, which may be missing or forged. */
+/* Reads the current task's memory, which may be missing or forged. */
 #ifndef SYSTEMSCOPE_USER_MEMORY_H
 #define SYSTEMSCOPE_USER_MEMORY_H
 

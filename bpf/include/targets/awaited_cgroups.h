@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Cgroups that do not exist yet. An awaited cgroup becomes a target when it is made,
- * before any process can be in it; the time of the first process in any of the targets
- * is noted. Names of units and containers count only where root alone can make cgroups.
+ * Awaited cgroups, which do not exist yet. An awaited cgroup becomes a target when it
+ * is made, before any process can be in it. Programs note the time at which the first
+ * process is in any target. Names of units and containers count only in places in which
+ * root alone can make cgroups.
  */
 #ifndef SYSTEMSCOPE_AWAITED_CGROUPS_H
 #define SYSTEMSCOPE_AWAITED_CGROUPS_H
@@ -27,7 +28,10 @@ struct cgroup_place {
 	char name[CGROUP_NAME_LENGTH];
 };
 
-/* Value of an awaited cgroup: the level below it, or 0 if it is a target. */
+/*
+ * Awaited cgroups. The value is the level of a cgroup's children, or 0 if the cgroup
+ * itself is a target.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -35,7 +39,10 @@ struct {
 	__type(value, u64);
 } awaited_cgroups SEC(".maps");
 
-/* By a cgroup's ID: the level of its children. */
+/*
+ * Levels of a cgroup's children, by the cgroup's ID. The children of a cgroup in
+ * holding_units may be units.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -47,14 +54,14 @@ struct {
 #define S_IWGRP 00020
 #define S_IWOTH 00002
 
-/* Stores a new cgroup that leads to awaited ones. */
+/* Stores a new cgroup, below which awaited cgroups may appear. */
 static __always_inline void note_cgroup(void *map, u64 id, u64 value)
 {
 	if (bpf_map_update_elem(map, &id, &value, BPF_ANY))
 		__sync_fetch_and_add(&lost.children, 1);
 }
 
-/* Returns whether @length bytes at @text, in the kernel, are equal to those at @wanted. */
+/* Returns whether the kernel's memory at @text has the same @length bytes as @wanted. */
 static __always_inline bool is_equal(const char *text, const char *wanted,
 				     u32 length)
 {
@@ -78,7 +85,7 @@ static __always_inline bool is_slice(const char *name, u32 length)
 }
 
 /*
- * Returns whether other users than root can make cgroups in @cgroup. Missing attributes
+ * Returns whether users other than root can make cgroups in @cgroup. Missing attributes
  * read as 0, which is root.
  */
 static __always_inline bool is_delegated(struct cgroup *cgroup)
@@ -92,8 +99,8 @@ static __always_inline bool is_delegated(struct cgroup *cgroup)
 }
 
 /*
- * Returns whether a cgroup above @cgroup is delegated: other users can then choose its
- * name.
+ * Returns whether a cgroup above @cgroup is delegated, so that users other than root
+ * can choose the name of @cgroup.
  */
 static __noinline bool is_below_delegated(struct cgroup *cgroup)
 {
@@ -120,7 +127,10 @@ static __always_inline int add_awaited_cgroup(u64 *ctx)
 	/* Hierarchies of version 1 have other IDs. */
 	if (BPF_CORE_READ(cgroup, root, hierarchy_id))
 		return 0;
-	/* A name that is cut off is not awaited. */
+	/*
+	 * Awaited names are shorter than the buffer, so a name that is cut off never
+	 * matches.
+	 */
 	size = bpf_probe_read_kernel_str(wanted.name, sizeof(wanted.name),
 					 name);
 	if (size <= 0)
@@ -153,9 +163,9 @@ static __always_inline int add_awaited_cgroup(u64 *ctx)
 }
 
 /*
- * Notes the time at which the first task is in a target: at cgroup_attach_task, and at
- * sched_wakeup_new, since clone3() can make a process in another cgroup than its
- * caller's.
+ * Notes the time at which the first task is in a target. Programs call it at
+ * cgroup_attach_task, and at sched_wakeup_new because clone3() can make a process in
+ * another cgroup than its caller's.
  */
 static __always_inline int note_first_member(struct task_struct *task)
 {

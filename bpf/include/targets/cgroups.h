@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Selects threads by their cgroup (version 2), and by the filters that bcc's tools
- * offer. Those filters are pinned maps, which other programs fill with the IDs of
- * cgroups or mount namespaces. A thread is measured from when it joins a target until
- * it leaves.
+ * Selects threads by their cgroup of version 2, and by the filters that bcc's tools
+ * offer. The filters are pinned maps, which other programs fill with the IDs of cgroups
+ * or mount namespaces. A thread is measured from the time at which it joins a target
+ * until it leaves.
  */
 #ifndef SYSTEMSCOPE_CGROUPS_H
 #define SYSTEMSCOPE_CGROUPS_H
@@ -14,8 +14,8 @@
 #include <bpf/bpf_helpers.h>
 
 /*
- * Levels that climb_cgroups() climbs at once, and maximum number of its calls. A cgroup
- * with more ancestors counts in lost.deep_cgroups.
+ * Levels that one call of climb_cgroups() climbs, and maximum number of its calls. A
+ * cgroup with more ancestors counts in lost.deep_cgroups.
  */
 #define CGROUP_LEVELS 64
 #define CGROUP_CLIMBS 16
@@ -28,9 +28,9 @@ const volatile bool filter_mntnsmap = false;
 
 /*
  * target_cgroups has the ID of each target. cgroup_membership caches, for each cgroup
- * looked up, whether it is a target or below one. A result stays valid: the kernel
- * neither reuses IDs nor moves a cgroup to another parent. A result that does not fit
- * into the cache is computed each time.
+ * that a program looked up, whether it is a target or below a target. A result stays
+ * valid: the kernel neither reuses IDs nor moves a cgroup to another parent. If the
+ * cache has no capacity for a result, programs compute it each time.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -57,7 +57,7 @@ static __always_inline u64 cgroup_id(struct cgroup *cgroup)
 	return BPF_CORE_READ(cgroup, kn, id);
 }
 
-/* Results of climb_cgroups() if the climb has ended. */
+/* Results of climb_cgroups() at the end of the climb. */
 enum climb_end {
 	CLIMB_ROOT,
 	CLIMB_TARGET,

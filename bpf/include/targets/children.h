@@ -14,16 +14,19 @@
 /* Maximum bytes of a command line that are sent, a power of two. */
 #define COMMAND_LINE_LENGTH 512
 
-/* A process that a target forked, or a program that a target executes. */
+/*
+ * Message about a process that a target forked, or about a program that a target
+ * executes.
+ */
 struct process_event {
 	u32 kind;
-	/* In the caller's PID namespace. */
+	/* PID in the caller's PID namespace. */
 	u32 pid;
 	u32 parent;
 	/* Bytes of the command line; 0 for a process just forked. */
 	u32 length;
 	u64 instance;
-	/* In ns of CLOCK_BOOTTIME. */
+	/* Start time of the process, in ns of CLOCK_BOOTTIME. */
 	u64 started;
 	/* The arguments, each with a NUL at its end. */
 	u8 command_line[COMMAND_LINE_LENGTH];
@@ -61,9 +64,9 @@ static __always_inline bool make_target(struct task_struct *task)
 
 /*
  * Handles sched_wakeup_new, which runs in the forking task, before the child first runs
- * and with interrupts off. At sched_process_fork kernels since 7 can be preempted: if
- * two tasks fork on one CPU, one of them is then missed. A new thread belongs to its
- * process and is no child.
+ * and with interrupts off. At sched_process_fork kernels since 7 can be preempted. A
+ * program there would miss one of two tasks that fork on one CPU. A new thread belongs
+ * to its process and is no child.
  */
 static __always_inline int add_fork(u64 *ctx)
 {
@@ -76,7 +79,7 @@ static __always_inline int add_fork(u64 *ctx)
 	if (child->pid != child->tgid || !is_target(task, pid, tid) ||
 	    !make_target(child))
 		return 0;
-	/* If the buffer is full, the process is measured, but not described. */
+	/* If the buffer is full, programs measure the process but do not describe it. */
 	event = bpf_ringbuf_reserve(&events, PROCESS_EVENT_HEADER, 0);
 	if (event) {
 		describe_process(event, child);
@@ -95,7 +98,7 @@ struct program_name {
 /* Result of a match with a thread's name. */
 enum awaited_name {
 	AWAITED_NAME,
-	/* The kernel cut the name off: the file's name has the rest. */
+	/* The kernel cut the name off, and the file's name has the rest. */
 	AWAITED_NAME_CUT,
 };
 
@@ -109,8 +112,8 @@ struct {
 } awaited_programs SEC(".maps");
 
 /*
- * Returns whether @task executes an awaited program. For a script the thread has the
- * script's name, and the file is the interpreter.
+ * Returns whether @task executes an awaited program. A thread that executes a script
+ * has the script's name, and its file is the interpreter.
  */
 static __always_inline bool is_awaited(struct task_struct *task)
 {
@@ -129,8 +132,8 @@ static __always_inline bool is_awaited(struct task_struct *task)
 	if (!found)
 		return false;
 	/*
-	 * If the file's name begins with the thread's name, the file did not match: it
-	 * is another program.
+	 * If the file's name begins with the thread's name, the thread executes this
+	 * file, whose name did not match. Otherwise the thread executes a script.
 	 */
 	for (u32 i = 0; i < COMM_LENGTH - 1; i++) {
 		if (file.text[i] != thread.text[i])
@@ -169,7 +172,7 @@ static __always_inline int send_program(u64 *ctx)
 	length = BPF_CORE_READ(task, mm, arg_end) - start;
 	if (length > COMMAND_LINE_LENGTH - 1)
 		length = COMMAND_LINE_LENGTH - 1;
-	/* A mask, which the verifier understands better than a comparison. */
+	/* The verifier understands a mask better than a comparison. */
 	length &= COMMAND_LINE_LENGTH - 1;
 	if (!bpf_probe_read_user(event->command_line, length, (void *)start))
 		event->length = length;
@@ -177,7 +180,10 @@ static __always_inline int send_program(u64 *ctx)
 	return 0;
 }
 
-/* Handles sched_process_free: all threads have ended, and the process was reaped. */
+/*
+ * Handles sched_process_free: all threads have ended, and the parent has reaped the
+ * process.
+ */
 static __always_inline int remove_process(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
@@ -187,7 +193,7 @@ static __always_inline int remove_process(u64 *ctx)
 	/* The leader is freed last. */
 	if (task->pid != task->tgid)
 		return 0;
-	/* A child may have the ID by now. */
+	/* A new child of a target may have the same PID by now. */
 	started = bpf_map_lookup_elem(&target_pids, &pid);
 	if (started && *started == read_task(task, start_time))
 		bpf_map_delete_elem(&target_pids, &pid);

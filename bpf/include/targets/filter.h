@@ -8,7 +8,8 @@
 
 /*
  * Targets, each with its start time, which differs from that of a later process or
- * thread with the same ID. User space sets the size to the number on the command line.
+ * thread with the same ID. User space sets the capacity to the number of targets on the
+ * command line.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -19,12 +20,12 @@ struct {
 
 const volatile bool filter_pids = false;
 const volatile bool filter_tids = false;
-/* The target process if there is exactly one, which saves a lookup; else 0. */
+/* PID of the target process if there is exactly one target, to save a lookup; else 0. */
 const volatile u32 only_pid = 0;
 
 /*
- * Time at which the targets were named, in ns of CLOCK_MONOTONIC: a younger process has
- * the ID again.
+ * Time at which the user named the targets, in ns of CLOCK_MONOTONIC. A younger process
+ * with the same PID is no target.
  */
 const volatile u64 targets_named_ns = 0;
 
@@ -61,7 +62,7 @@ static __always_inline bool is_target(struct task_struct *task, u32 pid,
 	return false;
 }
 
-/* A thread in a list of threads. */
+/* Thread in the list that user space reads. */
 struct thread_ids {
 	u32 pid;
 	u32 tid;
@@ -72,7 +73,7 @@ struct thread_ids {
 	/* Start times of the thread and of its process, in ns of CLOCK_MONOTONIC. */
 	u64 started;
 	u64 process_started;
-	/* The process that forked this one, or adopted it. */
+	/* Process that forked this process or adopted it. */
 	u32 parent;
 	u32 is_target;
 };
@@ -80,8 +81,8 @@ struct thread_ids {
 USER_SPACE_KNOWS(struct, thread_ids);
 
 /*
- * Writes the IDs of a thread that the caller can see and that has not ended, and the
- * instance of its process. In a container the IDs are not the kernel's.
+ * Writes a thread that has not ended. In a container the IDs that the caller sees are
+ * not the kernel's, so the message has both.
  */
 static __always_inline int write_thread_ids(struct bpf_iter__task *ctx)
 {

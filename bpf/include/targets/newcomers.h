@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * New programs. A program may end soon, and user space must read its mappings before
- * that. A forked process has its parent's mappings.
+ * Reports new programs. A program may end soon, and user space must read its mappings
+ * before that. A forked process has its parent's mappings and needs no report.
  */
 #ifndef SYSTEMSCOPE_NEWCOMERS_H
 #define SYSTEMSCOPE_NEWCOMERS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Children for which their parents wait. */
+/* Finds the children for which their parents wait. */
 #ifndef SYSTEMSCOPE_WAITED_CHILDREN_H
 #define SYSTEMSCOPE_WAITED_CHILDREN_H
 
@@ -11,12 +11,13 @@
 #define P_PID 1
 #define P_PIDFD 3
 
-/* Maximum children that are searched for the awaited one. */
+/* Maximum children that a search for the awaited child examines. */
 #define MOST_CHILDREN 64
 
 /*
- * Returns the child for which @task waited: the one with @id, an ID in the PID
- * namespace of @task; for -1 (any child), the first that has ended.
+ * Returns the child for which @task waited: the child with @id, an ID in the PID
+ * namespace of @task. If @id is -1, @task waited for any child, and the function
+ * returns the first child that has ended.
  */
 static __noinline struct task_struct *awaited_child(struct task_struct *task,
 						    int id)
@@ -59,8 +60,8 @@ static __always_inline bool describe_child(struct object_event *event,
 }
 
 /*
- * Describes the child of the pidfd @fd, with which the call goes on even if another
- * thread closes @fd.
+ * Describes the child of the pidfd @fd. The call goes on with this child even if
+ * another thread closes @fd.
  */
 static __always_inline bool describe_child_of_pidfd(struct object_event *event,
 						    struct task_struct *task,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Files and file-like resources: sockets, pipes, epoll instances. */
+/* Describes files and resources that are files: sockets, pipes, epoll instances. */
 #ifndef SYSTEMSCOPE_FILES_H
 #define SYSTEMSCOPE_FILES_H
 
@@ -7,7 +7,7 @@
 
 /* include/uapi/linux/magic.h */
 #define ANON_INODE_FS_MAGIC 0x09041934
-/* In fs/pidfs.c since 6.9; before that pidfds are anonymous files. */
+/* fs/pidfs.c since 6.9. Before that pidfds are anonymous files. */
 #define PID_FS_MAGIC 0x50494446
 
 /* include/uapi/linux/stat.h */
@@ -47,7 +47,7 @@ static __always_inline struct file *ready_file(struct file *epoll, u32 *fd)
 	return BPF_CORE_READ(item, ffd.file);
 }
 
-/* Reads the last component of a file's path, in case the path cannot be read. */
+/* Reads the last component of a file's path, in case user space cannot read the path. */
 static __always_inline void read_name(struct object_event *event,
 				      struct dentry *dentry)
 {
@@ -83,10 +83,10 @@ static __always_inline void describe_inode(struct object_event *event,
 	event->generation = BPF_CORE_READ(inode, i_generation);
 }
 
-/* Returns the process or the thread of a pidfd; NULL if @file is no pidfd. */
+/* Returns the struct pid of a pidfd; NULL if @file is no pidfd. */
 static __always_inline struct pid *pid_of_file(struct file *file)
 {
-	/* The eight bytes of [pidfd] and the NUL. */
+	/* The seven bytes of [pidfd] and the NUL. */
 	const u64 PIDFD_NAME = 0x005d64666469705bULL;
 	u64 magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic), name = 0;
 	const unsigned char *text;
@@ -100,7 +100,7 @@ static __always_inline struct pid *pid_of_file(struct file *file)
 	return name == PIDFD_NAME ? BPF_CORE_READ(file, private_data) : NULL;
 }
 
-/* Returns the task of @pid; NULL once it has been reaped. */
+/* Returns the task of @pid; NULL once its parent has reaped it. */
 static __always_inline struct task_struct *task_of_pid(struct pid *pid)
 {
 	struct pid___of_tasks *with_tasks = (void *)pid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Futexes by the arguments of the system call in which a thread waits for them. */
+/* Tells whether a thread waits for a futex, by the arguments of its system call. */
 #ifndef SYSTEMSCOPE_FUTEX_CALLS_H
 #define SYSTEMSCOPE_FUTEX_CALLS_H
 
@@ -32,8 +32,9 @@ static __always_inline bool waits_for_futex(struct task_struct *task)
 }
 
 /*
- * Returns whether @task, which is off the CPU, most likely waits for a mutex. A counter
- * can have the value 2, too.
+ * Returns whether @task, which is off the CPU, most likely waits for a mutex. The
+ * result is not certain, because a counter can have MUTEX_WITH_WAITERS as its value,
+ * too.
  */
 static __always_inline bool waits_for_mutex(struct task_struct *task)
 {

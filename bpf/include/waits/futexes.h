@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Futexes: their addresses, the holders of their locks, and hints at their purpose. */
+/*
+ * Describes futexes: their addresses, the holders of their locks, and hints at their
+ * purpose.
+ */
 #ifndef SYSTEMSCOPE_FUTEXES_H
 #define SYSTEMSCOPE_FUTEXES_H
 
@@ -19,8 +22,9 @@
 #define MUTEX_OWNER 8
 
 /*
- * Returns the thread that holds the lock for which @task, which is current, leaves its
- * CPU; 0 if unknown. The lock's owner is in @task's memory, which can only be read now.
+ * Returns the ID of the thread that holds the lock for which @task, which is current,
+ * leaves its CPU; 0 if unknown. The owner is in the memory of @task, which a program
+ * can read only while @task is current.
  */
 static __always_inline u32 lock_holder(struct task_struct *task,
 				       struct thread *thread)
@@ -52,9 +56,9 @@ static __always_inline u32 lock_holder(struct task_struct *task,
 }
 
 /*
- * Describes a futex. The expected value distinguishes few futexes, and changes from one
- * wait to the next if it is a counter. It is stored only if it may be a mutex with
- * waiters, or the ID of a thread to join.
+ * Describes a futex. The expected value distinguishes few futexes, and a counter
+ * changes it from one wait to the next. The description has the value only if it may be
+ * that of a mutex with waiters, or the ID of a thread to join.
  */
 static __always_inline void describe_futex(struct object_event *event,
 					   struct task_struct *task,

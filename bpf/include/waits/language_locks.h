@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Holder of the lock that all threads of a language's runtime share. */
+/* Finds the holder of the lock that all threads of a language's runtime share. */
 #ifndef SYSTEMSCOPE_LANGUAGE_LOCKS_H
 #define SYSTEMSCOPE_LANGUAGE_LOCKS_H
 
@@ -7,14 +7,15 @@
 #include "stacks/unwind_tables.h"
 
 /*
- * Set by user space with the first runtime that it finds, to save the lookup without
- * one.
+ * 1 once user space has found a runtime. Programs save the lookup as long as there is
+ * none.
  */
 volatile u32 any_runtime = false;
 
 /*
- * Returns the thread that holds the runtime's lock, if @futex belongs to that lock;
- * else 0. The function is global and takes scalars, so the verifier checks it once.
+ * Returns the ID of the thread that holds the runtime's lock, if @futex belongs to that
+ * lock; else 0. The function is global and takes scalars, so the verifier checks it
+ * once.
  */
 __noinline u32 language_lock_holder(u32 pid, u64 futex)
 {

@@ -20,10 +20,13 @@ static __always_inline bool quota_is_used_up(struct task_struct *task)
 {
 	struct cfs_rq *queue;
 
-	/* Since 6.18 each thread is throttled by itself, on its way back to user space. */
+	/*
+	 * Since 6.18 the kernel throttles each thread by itself, on its way back to
+	 * user space.
+	 */
 	if (bpf_core_field_exists(task->throttled))
 		return read_task(task, throttled);
-	/* Before 6.18 the whole queue is throttled; this thread ran from it. */
+	/* Before 6.18 the kernel throttles the whole queue from which this thread ran. */
 	queue = read_task(untrusted(task), se.cfs_rq);
 	if (!bpf_core_field_exists(queue->throttle_count))
 		return false;
@@ -42,8 +45,8 @@ static __always_inline bool real_time_is_used_up(struct task_struct *task)
 }
 
 /*
- * Returns the limit of a deadline thread. Until the next period its budget is used up,
- * or the thread gave up the rest: sched_yield(2).
+ * Returns the limit of a deadline thread. Until its next period such a thread has used
+ * up its budget, or has given up the rest of it: sched_yield(2).
  */
 static __always_inline enum wait_end
 find_deadline_limit(struct task_struct *task)

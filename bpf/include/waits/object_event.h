@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Description of a resource that threads wait on, as sent to user space. */
+/* Message that describes a resource on which threads wait. */
 #ifndef SYSTEMSCOPE_OBJECT_EVENT_H
 #define SYSTEMSCOPE_OBJECT_EVENT_H
 
@@ -14,20 +14,20 @@ const volatile bool want_objects = false;
 enum object_kind {
 	OBJECT_FUTEX,
 	OBJECT_FILE,
-	/* A file, through a page that the thread touched. */
+	/* A file, of which the thread touched a mapped page. */
 	OBJECT_MAPPED,
 	OBJECT_SOCKET,
 	/* A file that shares its inode with others, by its name: [eventfd], [timerfd]. */
 	OBJECT_ANONYMOUS,
 	/* A child that has ended, by its name. */
 	OBJECT_CHILD,
-	/* A pidfd. @tid is its process; the name is known while the process exists. */
+	/* A pidfd. @tid is its process. The name is known while the process exists. */
 	OBJECT_PIDFD,
 };
 
 USER_SPACE_KNOWS(enum, object_kind);
 
-/* Side of a connection that a socket is on. */
+/* Side of a connection on which a socket is. */
 enum socket_side {
 	SIDE_UNKNOWN,
 	/* The socket accepts connections. */
@@ -48,16 +48,19 @@ struct object_event {
 	u32 object;
 	u64 id;
 	u64 instance;
-	/* Process of the file descriptor or address, in the caller's PID namespace. */
+	/*
+	 * Process to which the file descriptor or address belongs, in the caller's PID
+	 * namespace.
+	 */
 	u32 pid;
 	u32 fd;
 	/* A futex: its address, the operation without flags, and the expected value. */
 	u64 address;
 	u32 operation;
 	u32 value;
-	/* Thread that held the lock, if the lock has that; process of a pidfd. */
+	/* Thread that held the lock, if the lock names its holder; process of a pidfd. */
 	u32 tid;
-	/* Place of a file, as the kernel has it: MKDEV of include/linux/kdev_t.h. */
+	/* Device of a file in the kernel's encoding: MKDEV of include/linux/kdev_t.h. */
 	u32 device;
 	u64 inode;
 	u32 generation;
@@ -75,8 +78,8 @@ struct object_event {
 	u8 local_address[16];
 	u8 remote_address[16];
 	/*
-	 * Address of a local socket, as in sun_path; or a name, for a file its last
-	 * component.
+	 * Address of a local socket, as in sun_path; last component of a file's path;
+	 * name of any other resource.
 	 */
 	u32 name_length;
 	u8 name[OBJECT_NAME_LENGTH];
@@ -85,7 +88,7 @@ struct object_event {
 
 USER_SPACE_KNOWS(struct, object_event);
 
-/* The system call has no descriptor of the file. */
+/* Value of @fd if the system call has no descriptor of the file. */
 #define NO_FILE_DESCRIPTOR (~0U)
 
 /* Range of the fields that distinguish resources, before the name. */

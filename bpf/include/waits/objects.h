@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Finds the resource that a blocked thread waits on. The arguments of its system call
- * name a file, a socket, a futex or a child; after a page fault it is the file of the
- * page.
+ * Finds the resource on which a blocked thread waits. The arguments of its system call
+ * name a file, a socket, a futex or a child. In a page fault the resource is the file
+ * of the page.
  *
- * Programs look for it when the interval ends and counts, just before the thread is
- * back: its saved registers and its kernel stack still show the resource. The holder of
- * a lock is in the thread's memory, and is read when the thread leaves. A resource is
- * hashed and sent once, as stacks are.
+ * Programs look for the resource when an interval that counts ends, just before the
+ * thread is back. The saved registers and the kernel stack still show the resource
+ * then. The holder of a lock is in the thread's memory, which programs read when the
+ * thread leaves. A resource is hashed and sent once, as stacks are.
  */
 #ifndef SYSTEMSCOPE_OBJECTS_H
 #define SYSTEMSCOPE_OBJECTS_H
@@ -24,7 +24,7 @@
 struct wait_scratch {
 	/* Address of the thread's user registers. */
 	u64 registers;
-	/* Process of the resource, and holder of the lock. */
+	/* Instance and PID of the thread's process, and holder of the lock. */
 	u64 instance;
 	u32 pid;
 	u32 holder;
@@ -32,7 +32,7 @@ struct wait_scratch {
 	struct object_event event;
 };
 
-/* By kind, since programs of another kind may interrupt. */
+/* Indexed by enum scratch, because a program of another kind may interrupt. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SCRATCH_KINDS);
@@ -41,9 +41,9 @@ struct {
 } wait_scratches SEC(".maps");
 
 /*
- * Returns the ID of the resource that the task at @address waits on, which is off the
- * CPU; NO_OBJECT if unknown. The scratch of @kind has its other inputs. The function is
- * global, so the verifier checks it once: see publish_stack().
+ * Returns the ID of the resource on which the task at @address, which is off the CPU,
+ * waits; NO_OBJECT if unknown. The scratch of @kind has the other inputs. The function
+ * is global, so the verifier checks it once: see publish_stack().
  */
 __noinline u64 find_object(u64 address, u32 kind)
 {
@@ -119,9 +119,9 @@ __noinline u64 find_object(u64 address, u32 kind)
 }
 
 /*
- * Returns the ID of the resource that @task waits on, which is off the CPU; @thread is
- * its record. If the kernel did not show the thread's return, the resource is unknown:
- * the thread has gone on since.
+ * Returns the ID of the resource on which @task, which is off the CPU, waits. @thread
+ * is its record. If the kernel did not show the thread's return, the thread has gone on
+ * since and the resource is unknown.
  */
 static __always_inline u64 capture_object(struct task_struct *task,
 					  struct thread *thread,

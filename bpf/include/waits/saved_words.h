@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Words that a thread off the CPU has saved on its kernel stack. */
+/* Finds words that a thread off the CPU has saved on its kernel stack. */
 #ifndef SYSTEMSCOPE_SAVED_WORDS_H
 #define SYSTEMSCOPE_SAVED_WORDS_H
 
 #include "task.h"
 #include "waits/files.h"
 
-/* Returns a pointer as a number, the form in which global functions take it. */
+/* Returns a pointer as a number, because global functions take no pointers here. */
 static __always_inline u64 as_number(const void *pointer)
 {
 	u64 number = 0;
@@ -15,17 +15,17 @@ static __always_inline u64 as_number(const void *pointer)
 	return number;
 }
 
-/* Words of a stack that are read at once, and maximum reads. */
+/* Words that one read gets from a stack, and maximum reads. */
 #define STACK_CHUNK 6
 #define STACK_CHUNKS 86
-/* Maximum candidates that are examined. */
+/* Maximum candidates that a search examines. */
 #define MOST_FOUND 32
 
 /*
- * Returns the address between @at and @end, on the kernel stack of a task off the CPU,
- * at which one of two values is saved; 0 if there is none. The lowest bits of a saved
- * value may be flags, as in struct fd. The function is global to save the verifier
- * work: see publish_stack().
+ * Searches the kernel stack of a task off the CPU from @at to @end for @value or
+ * @other. Returns the address of the first such word; 0 if there is none. The search
+ * ignores the two lowest bits of a saved value, which may be flags, as in struct fd.
+ * The function is global to save the verifier work: see publish_stack().
  */
 __noinline u64 find_on_stack(u64 value, u64 other, u64 at, u64 end)
 {
@@ -46,15 +46,15 @@ __noinline u64 find_on_stack(u64 value, u64 other, u64 at, u64 end)
 }
 
 /*
- * Returns the end of the search on @task's kernel stack. The verifier does not know the
- * type of @task here.
+ * Returns the address at which searches of @task's kernel stack end. The verifier does
+ * not know the type of @task here.
  */
 static __always_inline u64 end_of_stack(struct task_struct *task)
 {
 	return as_number(regs_at_stack_top(BPF_CORE_READ(task, stack)));
 }
 
-/* Returns whether @task, which is off the CPU, has one of two pointers on its stack. */
+/* Returns whether the kernel stack of @task, which is off the CPU, has @one or @other. */
 static __always_inline bool has_on_stack(struct task_struct *task,
 					 const void *one, const void *other)
 {
@@ -64,8 +64,8 @@ static __always_inline bool has_on_stack(struct task_struct *task,
 }
 
 /*
- * Returns the object that every call uses that waits in @file, a pipe or a socket; NULL
- * for other files.
+ * Returns the pipe or socket behind @file, which every call that waits in @file uses;
+ * NULL for other files.
  */
 static __always_inline void *used_object(struct file *file)
 {
@@ -84,9 +84,9 @@ static __always_inline void *used_object(struct file *file)
 /*
  * Returns the file that @task, which is off the CPU, uses as @fd in its system call;
  * NULL if unknown. The call holds its file to the end, while another thread may close
- * the descriptor and open another file there. The stack therefore has the file, or the
- * object behind it. Earlier calls leave words on the stack as well, so two words must
- * match if the waiting code has two.
+ * the descriptor and open another file there. The file is therefore right only if the
+ * stack has it or the object behind it. Earlier calls leave words on the stack as well,
+ * so both words must match if the waiting code has both.
  */
 static __always_inline struct file *held_file(struct task_struct *task, u32 fd)
 {
@@ -94,7 +94,7 @@ static __always_inline struct file *held_file(struct task_struct *task, u32 fd)
 	void *behind = BPF_CORE_READ(file, private_data);
 	void *used = used_object(file);
 
-	/* A word of 0 can be anywhere. */
+	/* A word of 0 can be anywhere on a stack. */
 	if (!behind || behind == used)
 		behind = file;
 	if (!file || !has_on_stack(task, file, behind))
@@ -116,9 +116,10 @@ static __always_inline u64 find_task_on_stack(struct task_struct *task, u64 at)
 }
 
 /*
- * Returns the file that @task polls, if it polls only one. The thread waits in a struct
- * poll_wqueues, which points to the thread, and a file's entry points back to it
- * (fs/select.c). Terminals and pipes open for both directions have two entries.
+ * Returns the file that @task polls, if it polls only one. In fs/select.c the thread
+ * waits in a struct poll_wqueues, which points to the thread. The entry of a file
+ * points back to this struct. Terminals and pipes open for both directions have two
+ * entries.
  */
 static __always_inline struct file *polled_file(struct task_struct *task)
 {
@@ -159,9 +160,9 @@ page_mapping(struct wait_page_queue *queue)
 }
 
 /*
- * Returns the file of the page for which @task waits in a page fault. The thread waits
- * in a struct wait_page_queue, which points to the thread (mm/filemap.c) and is an
- * element of a list, possibly its only one.
+ * Returns the file of the page for which @task waits in a page fault. In mm/filemap.c
+ * the thread waits in a struct wait_page_queue, which points to the thread. This struct
+ * is an element of a list, possibly the only element.
  */
 static __always_inline struct inode *faulted_inode(struct task_struct *task)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Sockets by their addresses. */
+/* Describes sockets by their addresses. */
 #ifndef SYSTEMSCOPE_SOCKETS_H
 #define SYSTEMSCOPE_SOCKETS_H
 
@@ -10,8 +10,8 @@
 
 /*
  * Range of the ports that the kernel assigns, net.ipv4.ip_local_port_range. If only one
- * end of a connection has an assigned port, that port does not identify the socket:
- * there may be any number of assigned ports.
+ * end of a connection has an assigned port, that port does not identify the socket.
+ * Each connection may have another port there.
  */
 const volatile u32 first_given_port = 32768;
 const volatile u32 last_given_port = 60999;
@@ -36,7 +36,7 @@ static __always_inline void read_unix_address(struct object_event *event,
 	length = (u32)BPF_CORE_READ(address, len);
 	if (length <= sizeof(event->family))
 		return;
-	/* Keeps each comparison visible for the verifier. */
+	/* The barrier keeps each comparison visible for the verifier. */
 	barrier_var(length);
 	if (length > sizeof(event->family) + sizeof(event->name))
 		return;
@@ -57,7 +57,7 @@ static __always_inline void describe_unix_socket(struct object_event *event,
 
 	read_unix_address(event, socket);
 	peer = (void *)BPF_CORE_READ(socket, peer);
-	/* An accepted socket has its address from the listening socket. */
+	/* An accepted socket has the address of its listening socket. */
 	if (event->side != SIDE_LISTENS && event->name_length &&
 	    !peer == (event->socket_type == SOCK_DGRAM))
 		event->side = SIDE_ANSWERS;
@@ -76,8 +76,8 @@ static __always_inline bool is_given(u16 port)
 }
 
 /*
- * Determines the side by the ports: a client has an assigned port, a server one that it
- * chose. An assigned port is then set to 0.
+ * Sets the side by the ports: a client has an assigned port, a server a port that it
+ * chose. Clears the assigned port.
  */
 static __always_inline void judge_ports(struct object_event *event)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Resource that the arguments of a system call name. */
+/* Kinds of resources that the arguments of a system call name. */
 #ifndef SYSTEMSCOPE_WAIT_ARGUMENT_H
 #define SYSTEMSCOPE_WAIT_ARGUMENT_H
 
@@ -9,7 +9,7 @@ enum wait_argument {
 	ARGUMENT_FILE,
 	/* The first argument is the descriptor of an epoll instance. */
 	ARGUMENT_EPOLL,
-	/* The arguments lead to file descriptors. */
+	/* The arguments are sets or lists of file descriptors. */
 	ARGUMENT_POLLED,
 	/* The first argument is the address of a futex. */
 	ARGUMENT_FUTEX,
@@ -17,7 +17,7 @@ enum wait_argument {
 	ARGUMENT_CHILD,
 	/* The first argument is the type of the ID in the second. */
 	ARGUMENT_ID_TYPE,
-	/* There was no call, but an exception. */
+	/* There are no arguments: an exception entered the kernel, not a call. */
 	ARGUMENT_FAULT,
 };
 

@@ -1,4 +1,4 @@
-//! Made-up programs: code that exists nowhere, with tables, and a page of stack.
+//! Made-up processes: code that exists nowhere, its tables, and a page of stack.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
@@ -18,15 +18,15 @@ pub(crate) const BARE: u64 = CODE + PAGE_SIZE;
 const END: u64 = BARE + PAGE_SIZE;
 pub(crate) const FUNCTION: u64 = 0x100;
 
-/// Number of processes: the first has PID [`FIRST_PID`].
+/// Number of processes, whose PIDs begin at [`FIRST_PID`].
 pub(crate) const PROCESSES: u32 = 64;
 const FIRST_PID: u32 = 1 << 23;
 
-/// Words of stack that are made up: the last ones of a page.
+/// Number of words of made-up stack, at the end of a page.
 pub(crate) const WORDS: usize = 96;
 const PAGE: usize = 4096;
 
-/// Returns rules of each kind, the common ones repeated.
+/// Returns rules of each kind, with common rules several times.
 pub(crate) fn rules() -> Vec<Rule> {
     let sp = |offset| Rule::at(cfa::STACK_POINTER, offset);
     let saves = |rule: Rule, frame_pointer, frame_pointer_offset| Rule {
@@ -45,9 +45,9 @@ pub(crate) fn rules() -> Vec<Rule> {
         sp(24),
         sp(8),
         pushes(fp),
-        // Saved at another place, so that the two words take two reads.
+        // The frame pointer is not beside the return address, so the two words take two reads.
         saves(sp(32), frame_pointer::AT_CFA, -24),
-        // Already popped: below the stack pointer.
+        // The saved frame pointer is below the stack pointer: the function has popped it.
         saves(sp(8), frame_pointer::AT_CFA, -16),
         saves(sp(16), frame_pointer::LOST, 0),
         saves(sp(24), frame_pointer::AT_FRAME_POINTER, 8),
@@ -64,7 +64,7 @@ pub(crate) fn rules() -> Vec<Rule> {
     ]
 }
 
-/// Address space of a process: one of two, which have the same functions in another order.
+/// Address space of a process. There are two, which have the same functions in another order.
 #[derive(Clone)]
 pub(crate) struct Space(Table);
 
@@ -183,7 +183,7 @@ fn shard() -> MapHandle {
     MapHandle::create(MapType::Array, Some("shard"), 4, size, 1, &options).unwrap()
 }
 
-/// Gives a process the code of one of the spaces.
+/// Gives a process the code and tables of one of the spaces.
 pub(crate) fn put_process(processes: &MapMut<'_>, pid: u32, instance: u64, space: usize) {
     let generation = instance * 2 + space as u64;
     let process = UnwindProcess::new(instance, 2 * space as u32, 2, generation);
@@ -196,7 +196,7 @@ pub(crate) fn process(number: u32) -> (u32, u64) {
     (FIRST_PID + number, (1 << 40) + u64::from(number))
 }
 
-/// Stack between pages that cannot be read.
+/// Page of stack between two pages that programs cannot read.
 pub(crate) struct Stack(*mut u64);
 
 impl Stack {
@@ -233,7 +233,7 @@ impl Stack {
     }
 }
 
-/// A stack that was sent.
+/// Stack from a message of the programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) instance: u64,
@@ -243,7 +243,7 @@ pub(crate) struct Found {
 
 /// Returns the stack in a message, with its ID.
 pub(crate) fn found(message: &[u8]) -> Option<(u64, Found)> {
-    // A message has only the used frames.
+    // A message has only the frames in use.
     let mut whole = message.to_vec();
     whole.resize(size_of::<StackEvent>(), 0);
     let mut event = StackEvent::default();

@@ -18,12 +18,12 @@
 #define SIGNAL_FRAME_BP 80
 #define SIGNAL_FRAME_SP 120
 #define SIGNAL_FRAME_IP 128
-/* Not used: see HAS_LINK_REGISTER. */
+/* x86-64 does not use it: see HAS_LINK_REGISTER. */
 #define SIGNAL_FRAME_LINK 0
 
 /*
- * Returns the CFA in an entry of the procedure linkage table. From offset @pushed on,
- * the entry has pushed its number.
+ * Returns the CFA in an entry of the procedure linkage table. If the ip is at byte
+ * @pushed of the entry or behind it, the entry has pushed its number.
  */
 static __always_inline u64 cfa_in_plt(u64 sp, u64 ip, u32 pushed)
 {

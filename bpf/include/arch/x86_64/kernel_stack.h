@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Layout of a thread's kernel stack. The user registers are at its top, and the
- * registers that a switch saves at its bottom. An interrupt of kernel code saves
- * registers between them.
+ * Layout of a thread's kernel stack. The user registers are at its top. The registers
+ * that a switch saves are at the lowest address in use. An interrupt of kernel code
+ * saves registers between them.
  */
 #ifndef SYSTEMSCOPE_KERNEL_STACK_H
 #define SYSTEMSCOPE_KERNEL_STACK_H
@@ -17,9 +17,9 @@
 #define THREAD_SIZE (4096UL << 2)
 
 /*
- * Returns the user registers, for kernels before 5.15, which have no helper for them.
- * There they end exactly at the top of the kernel stack: the padding for FRED came
- * later.
+ * Returns the address of the user registers, for kernels before 5.15, which have no
+ * helper for that. In these kernels the registers end exactly at the top of the kernel
+ * stack. The padding for FRED came later.
  */
 static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 {
@@ -28,8 +28,8 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 }
 
 /*
- * User registers in the kernel's order, as words: their number up to the ip, and the
- * indexes of the system call's number and of the ip.
+ * User registers as words in the kernel's order: the number of words up to the ip, and
+ * the indexes of the system call's number and of the ip.
  */
 #define MOST_USER_REGISTERS 17
 #define SYSTEM_CALL_REGISTER 15
@@ -51,8 +51,8 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
 #define KERNEL_DATA_SEGMENT 0x18
 
 /*
- * Tests whether the word at @offset of a kernel stack may be the ip of interrupted
- * kernel code; SS_BEHIND_IP more @words must be readable. This is a macro because the
+ * Returns whether the word at @offset of a kernel stack may be the ip of interrupted
+ * kernel code. SS_BEHIND_IP more @words must be readable. This is a macro because the
  * compiler makes more code from a pointer into the stack.
  */
 #define may_be_saved_ip(words, offset)                                         \

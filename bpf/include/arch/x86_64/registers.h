@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * A thread's user registers: the role of each, and the ones from which an unwind
- * starts.
+ * User registers of a thread: the role of each register, and the registers from which
+ * an unwind starts.
  */
 #ifndef SYSTEMSCOPE_REGISTERS_H
 #define SYSTEMSCOPE_REGISTERS_H
@@ -66,8 +66,9 @@ static __always_inline bool entered_by_syscall(unsigned long system_call)
 }
 
 /*
- * Returns whether a new program has not executed its first instruction. All registers
- * but the number, which is execve's, are then 0 (start_thread()).
+ * Returns whether a new program has not executed its first instruction. All general
+ * registers are then 0, and the system call's number is that of execve: see
+ * start_thread().
  */
 static __always_inline bool regs_are_of_new_program(struct pt_regs *regs)
 {
@@ -122,9 +123,9 @@ static __always_inline u64 dwarf_register(struct pt_regs *regs, u32 number)
 }
 
 /*
- * 1 where a call leaves the return address in a register, REGS_LINK. Here it is on the
- * stack: the compiler drops the code for a link register, and REGS_LINK may name any
- * register.
+ * 1 on architectures whose calls leave the return address in a register, REGS_LINK. On
+ * x86-64 the return address is on the stack. The compiler then drops the code for a
+ * link register, so REGS_LINK may name any register.
  */
 #define HAS_LINK_REGISTER 0
 #define REGS_LINK ip

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Stubs that runtimes write into memory. No table describes a stub, and a stub keeps no
- * frame pointer. It is so short that all its instructions up to the return can be read;
- * they show where the caller's frame is. shared/unwind/src/arch/x86_64/stub.rs does the
- * same, and names the runtimes.
+ * frame pointer. A stub is so short that the unwind can read all its instructions up to
+ * the return. They show where the caller's frame is.
+ * shared/unwind/src/arch/x86_64/stub.rs has the same algorithm and names the runtimes.
  */
 #ifndef SYSTEMSCOPE_STUBS_H
 #define SYSTEMSCOPE_STUBS_H
 
 #include "kernel_types.h"
 
-/* Maximum instructions of a stub that are read, in two words. */
+/* Maximum instructions that the unwind reads of a stub, in two words. */
 #define STUB_INSTRUCTIONS 6
 
 struct stub_frame {
 	/* Offset of the canonical frame address from the stack pointer. */
 	s64 cfa_offset;
 	/*
-	 * Offset of the saved frame pointer from the stack pointer; negative if it was
-	 * not saved.
+	 * Offset of the saved frame pointer from the stack pointer; negative if the
+	 * stub has not saved it.
 	 */
 	s64 bp_offset;
 };
 
 /*
- * Decodes the instructions in @low and @high, beginning with the next one to execute.
+ * Decodes the instructions in @low and @high, from the next instruction to execute on.
  * Returns whether they reach the end of a stub.
  */
 static __always_inline bool read_stub(u64 low, u64 high,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * System calls in which threads wait, and the meaning of their arguments for the
- * resource: arch/x86/entry/syscalls/syscall_64.tbl.
+ * System calls in which threads wait, and which resources their arguments name. The
+ * numbers are from arch/x86/entry/syscalls/syscall_64.tbl.
  */
 #ifndef SYSTEMSCOPE_SYSTEM_CALLS_H
 #define SYSTEMSCOPE_SYSTEM_CALLS_H
@@ -33,10 +33,9 @@ static __always_inline bool read_call_registers(struct call_registers *call,
 }
 
 /*
- * Returns which resource the arguments of @call show. The kernel's entry sets the
+ * Returns which resource the arguments of @call name. The kernel's entry sets the
  * result to -ENOSYS before the call, and the call replaces it. A thread on its way back
- * to user space no longer waits for the call's resource. Code that is not 64-bit has
- * other numbers.
+ * to user space no longer waits for the call's resource. 32-bit code has other numbers.
  */
 static __always_inline enum wait_argument
 wait_argument(const struct call_registers *call)

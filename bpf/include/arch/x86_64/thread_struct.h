@@ -15,7 +15,7 @@ struct thread_struct {
 /*
  * Field of a task: the base address of the FS segment. It is the value of
  * pthread_self() unless the thread changed FS itself. Offsets of thread-local variables
- * start there.
+ * count from it.
  */
 #define THREAD_POINTER thread.fsbase
 
