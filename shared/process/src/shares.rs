@@ -24,6 +24,7 @@ impl Shares {
         left.is_some_and(|left| left >= all / 4 || taken / 3 <= left)
     }
 
+    /// Adds `amount` to the usage of a process.
     pub fn take(&mut self, pid: u32, amount: usize) {
         *self.taken.entry(pid).or_default() += amount;
     }
