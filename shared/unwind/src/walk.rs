@@ -65,11 +65,11 @@ pub enum End {
 /// Frames that an unwind found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Addresses from the leaf (see `leaf_is_exact` of [`walk`]) to the root. Each address after
-    /// the leaf is a return address: the call is before it.
+    /// Addresses from leaf to root. Each address after the leaf is a return address, so the call
+    /// is before it. `leaf_is_exact` of [`walk`] says what the address of the leaf is.
     pub addresses: Vec<u64>,
-    /// Canonical frame address of each frame, which is the caller's stack pointer. The last frame
-    /// may have none.
+    /// Canonical frame address of each frame, which is the caller's stack pointer. It may be
+    /// missing for the last frame.
     pub cfas: Vec<u64>,
     /// Reason why the unwind ended.
     pub end: End,

@@ -40,8 +40,8 @@ struct Maps<'a> {
 
 /// Capacity for pages of tables. A page covers 64 KiB of addresses.
 const PAGES: u32 = 1 << 17;
-/// Capacity for executable mappings. A process may have 65,530 (`vm.max_map_count`), and its old
-/// mappings stay beside the new ones during a change.
+/// Capacity for executable mappings. A process may have 65,530 (`vm.max_map_count`). During a
+/// change, its old mappings stay next to the new ones.
 const MAPPINGS: u32 = 1 << 17;
 
 /// Sets the capacity of the maps. It does not depend on the targets, because a cgroup or the
