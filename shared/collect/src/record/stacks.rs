@@ -437,9 +437,9 @@ impl Stacks {
     }
 }
 
-/// Of the addresses at the root end that are in no code, keeps only one. If a function keeps data
-/// in the frame pointer's register, an unwind by frame pointers strays into the data. Such an
-/// unwind often runs in a circle until it reaches the maximum depth.
+/// Keeps only one of the addresses at the root end that are in no code. If a function keeps data in
+/// the frame pointer's register, an unwind by frame pointers strays into the data. Such an unwind
+/// often runs in a circle until it reaches the maximum depth.
 fn drop_strays(locations: &mut Vec<Location>) {
     let code = locations
         .iter()
