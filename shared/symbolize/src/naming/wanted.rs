@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Sorted, distinct addresses.
+/// Sorted, distinct addresses whose names are wanted.
 ///
-/// Sources of symbols are far larger than the set of addresses in a profile. So they are streamed
-/// past the addresses and never kept.
+/// Sources of symbols are far larger than the set of addresses in a profile. They are therefore
+/// streamed past the addresses, and never kept.
 #[derive(Debug)]
 pub(crate) struct Wanted(Vec<u64>);
 
