@@ -1,4 +1,4 @@
-//! Reduces the kernel's types to the ones that a BPF object names.
+//! Selects the kernel's types that a BPF object names.
 //!
 //! libbpf searches all types of the kernel, about 150,000, for each type that an object names. That
 //! search takes longer than everything else that libbpf does. Callers therefore give libbpf a file

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 
-/// Maximum entries per system call. No hash bucket holds as many.
+/// Maximum entries per system call. No hash bucket has as many entries.
 const BATCH: u32 = 4096;
 
 /// Passes each key and value of a hash map to `receive`. Programs may keep using the map.

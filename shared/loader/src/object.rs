@@ -1,6 +1,6 @@
 //! BPF object of a tool, with its constants, variables, maps and programs.
 //!
-//! All objects use the same names for the same things. Callers pass a name of `bpf::maps`,
+//! A name has the same meaning in all objects. Callers pass a name of `bpf::maps`,
 //! `bpf::programs`, `bpf::constants` or `bpf::variables`. The build makes these names, so a
 //! misspelt name does not compile.
 
@@ -75,7 +75,8 @@ impl OpenObject {
 
     /// Sets a constant.
     ///
-    /// # Errors The object has no such constant.
+    /// # Errors
+    /// The object has no such constant.
     pub fn set<T: ConstantValue>(&mut self, constant: ConstantName<T>, value: T) -> Result<()> {
         let (name, bytes) = (constant.name(), value.to_bytes());
         let place = self.places.find(name, CONSTANTS, bytes.len())?;
@@ -111,7 +112,8 @@ impl OpenObject {
     /// Uses a map that the kernel already has, in place of a map of the object. The object's map
     /// gets the name of the other map.
     ///
-    /// # Errors Another map of the object already has this name.
+    /// # Errors
+    /// Another map of the object already has this name.
     pub fn reuse(&mut self, map: MapName, there: &MapHandle) -> Result<()> {
         let map = map.as_str();
         let name = there.name();

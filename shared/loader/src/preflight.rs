@@ -18,7 +18,8 @@ const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Checks that the caller may load tracing programs and that the kernel has BTF.
 ///
-/// # Errors A right or the BTF is missing. The error names it and says what the user should do.
+/// # Errors
+/// A right or the BTF is missing. The error names it and says what the user should do.
 pub fn check_privileges() -> Result<()> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if let Some(missing) = missing_capabilities(&status) {

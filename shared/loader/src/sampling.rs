@@ -96,8 +96,8 @@ impl<'a> Samplers<'a> {
 
     /// Adds CPUs that went online, and removes CPUs that went offline. Frequent calls cost little.
     ///
-    /// # Errors The CPUs cannot be listed, or the kernel refuses the event or its next period on a
-    /// CPU.
+    /// # Errors
+    /// The CPUs cannot be listed, or the kernel refuses the event or its next period on a CPU.
     pub fn follow_hotplug(&mut self) -> Result<()> {
         if let Some(failure) = self.pacemaker.as_ref().and_then(Pacemaker::take_failure) {
             return Err(unpaced(failure));

@@ -8,7 +8,8 @@ use crate::{OpenObject, Result};
 /// Returns, for each kernel address, the start of the function that the call before this address
 /// calls; `None` if no direct call is before the address.
 ///
-/// # Errors The kernel does not load or run the program.
+/// # Errors
+/// The kernel does not load or run the program.
 pub fn kernel_calls(returns: &[u64]) -> Result<Vec<Option<u64>>> {
     let object = OpenObject::new(&bpf::kernel_calls::OBJECT)?.load()?;
     let program = object.program(bpf::programs::READ_CALL)?;

@@ -8,7 +8,8 @@ use crate::{OpenObject, Result};
 /// Returns the kernel's name of each address, as `name+offset/size [module]`, or the address if it
 /// has no name.
 ///
-/// # Errors The kernel is older than 5.13, or does not load or run the program.
+/// # Errors
+/// The kernel is older than 5.13, or does not load or run the program.
 pub fn kernel_names(addresses: &[u64]) -> Result<Vec<String>> {
     // Kernels before 5.13 refuse the object. Without this, libbpf would print a long message.
     let printed = set_print(None);

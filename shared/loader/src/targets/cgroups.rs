@@ -63,7 +63,8 @@ pub struct CgroupMount {
 impl CgroupMount {
     /// Finds the mount that the mount namespace of this process shows.
     ///
-    /// # Errors No cgroups of version 2 are mounted.
+    /// # Errors
+    /// No cgroups of version 2 are mounted.
     pub fn find() -> Result<CgroupMount> {
         const MOUNTS: &str = "/proc/self/mountinfo";
         let mounts = read(Path::new(MOUNTS)).context(format!("read {MOUNTS}"))?;
@@ -116,7 +117,8 @@ impl CgroupMount {
     /// Converts a path to the form of `/proc/PID/cgroup`. The path may be one of the file system,
     /// may be relative to the mount, or may have that form already. The cgroup may not exist yet.
     ///
-    /// # Errors The path is outside of the mount.
+    /// # Errors
+    /// The path is outside of the mount.
     pub fn path(&self, path: &Path) -> Result<String> {
         let outside = |why: &str| {
             Err(Error::Unsupported(format!(
@@ -252,8 +254,8 @@ impl CgroupMount {
         let below = self.below(cgroup.path.trim_start_matches('/'), MOST_OF_USERS);
         for cgroup in below.cgroups {
             let folder = self.folder.join(cgroup.path.trim_start_matches('/'));
-            // A cgroup that holds only threads has no processes. A cgroup that no longer exists has
-            // none either.
+            // A cgroup that contains only threads has no processes. A cgroup that no longer exists
+            // has none either.
             let listed = read(&folder.join("cgroup.procs")).unwrap_or_default();
             pids.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
         }

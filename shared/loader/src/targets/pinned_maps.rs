@@ -13,7 +13,8 @@ const KEY_SIZE: u32 = size_of::<u64>() as u32;
 
 /// Opens a pinned map, with values of any type.
 ///
-/// # Errors No map is pinned at the path, or the map is of another type.
+/// # Errors
+/// No map is pinned at the path, or the map is of another type.
 pub(super) fn open(path: &Path) -> Result<MapHandle> {
     let shown = path.display();
     let map = MapHandle::from_pinned_path(path)

@@ -13,7 +13,8 @@ pub struct ProcessHandle(OwnedFd);
 impl ProcessHandle {
     /// Opens a handle of the process with this ID.
     ///
-    /// # Errors No process has this ID, or the kernel refuses to open a handle.
+    /// # Errors
+    /// No process has this ID, or the kernel refuses to open a handle.
     pub fn open(pid: u32) -> io::Result<ProcessHandle> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;

@@ -62,7 +62,8 @@ impl<'a> TargetWatch<'a> {
     /// Returns whether a target is still alive. A process is alive while any of its threads is
     /// alive, and a tree while any of its processes is alive.
     ///
-    /// # Errors The threads of a tree cannot be listed.
+    /// # Errors
+    /// The threads of a tree cannot be listed.
     pub fn lives(&mut self) -> Result<bool> {
         let Some(alive) = &mut self.alive else {
             return Ok(true);
