@@ -36,8 +36,9 @@ pub(crate) struct Compressed<'b> {
 impl<'b> Compressed<'b> {
     /// Reads the header of the section `what` from all bytes of the section.
     ///
-    /// # Errors The section has no such header, or the header claims more bytes than the section
-    /// can expand to.
+    /// # Errors
+    /// The section has no such header, or the header claims more bytes than the section can expand
+    /// to.
     pub(crate) fn parse(
         what: &'static str,
         bytes: &'b [u8],
@@ -78,7 +79,8 @@ impl<'b> Compressed<'b> {
 
     /// Decompresses the section. The result has [`Compressed::size`] bytes.
     ///
-    /// # Errors The algorithm is unknown, or the data do not have the size in the header.
+    /// # Errors
+    /// The algorithm is unknown, or the data do not have the size in the header.
     pub(crate) fn decompress(&self) -> Result<Vec<u8>, Error> {
         let what = self.what;
         let damaged = |reason| Error::Compressed { what, reason };

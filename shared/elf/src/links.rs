@@ -61,7 +61,8 @@ impl<S: Source> Elf<S> {
     /// Decompresses the ELF file in `.gnu_debugdata`, and passes its pieces to `take` in order. See
     /// [`Elf::has_mini_debug_information`].
     ///
-    /// # Errors The section cannot be read or decompressed, or `take` fails.
+    /// # Errors
+    /// The section cannot be read or decompressed, or `take` fails.
     pub fn mini_debug_information<E: From<Error>>(
         &self,
         mut take: impl FnMut(&[u8]) -> Result<(), E>,

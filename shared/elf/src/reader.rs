@@ -18,7 +18,8 @@ pub struct Elf<S> {
 impl<S: Source> Elf<S> {
     /// Reads all headers.
     ///
-    /// # Errors The file is not a little-endian ELF file, or a header cannot be read.
+    /// # Errors
+    /// The file is not a little-endian ELF file, or a header cannot be read.
     pub fn read(source: S) -> Result<Self, Error> {
         let mut elf = Elf::read_start(source)?;
         elf.sections = Sections::read(&elf.file, &elf.header)?;
@@ -27,7 +28,8 @@ impl<S: Source> Elf<S> {
 
     /// Reads the headers as a loader does. Leaves out section headers that cannot be read.
     ///
-    /// # Errors The file is not a little-endian ELF file, or its program headers cannot be read.
+    /// # Errors
+    /// The file is not a little-endian ELF file, or its program headers cannot be read.
     pub fn read_loaded(source: S) -> Result<Self, Error> {
         let mut elf = Elf::read_start(source)?;
         elf.sections = Sections::read(&elf.file, &elf.header).unwrap_or_default();
@@ -88,8 +90,8 @@ impl<S: Source> Elf<S> {
     ///
     /// Subtracts the numbers of bytes that are read and decompressed from `room`.
     ///
-    /// # Errors The contents cannot be read, are not what their header claims, or take more than
-    /// `room`.
+    /// # Errors
+    /// The contents cannot be read, are not what their header claims, or take more than `room`.
     pub fn contents(&self, name: &'static str, room: &mut u64) -> Result<Vec<u8>, Error> {
         match self.sections.find_contents(name) {
             Some((section, compression)) => self.unpack(name, section, compression, room),
@@ -100,8 +102,8 @@ impl<S: Source> Elf<S> {
     /// Reads and decompresses the contents of a section, like [`Elf::contents`]. Errors name the
     /// contents `what`.
     ///
-    /// # Errors The contents cannot be read, are not what their header claims, or take more than
-    /// `room`.
+    /// # Errors
+    /// The contents cannot be read, are not what their header claims, or take more than `room`.
     pub fn section_contents(
         &self,
         what: &'static str,
@@ -137,7 +139,8 @@ impl<S: Source> Elf<S> {
 
     /// Reads exactly `size` bytes at an offset in the file. Errors name the bytes `what`.
     ///
-    /// # Errors The file lacks some of the bytes, or the source refuses to read them.
+    /// # Errors
+    /// The file lacks some of the bytes, or the source refuses to read them.
     pub fn bytes(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, Error> {
         self.file.bytes(what, offset, size)
     }

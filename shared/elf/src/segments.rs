@@ -90,7 +90,8 @@ impl From<Vec<Segment>> for Segments {
 impl Segments {
     /// Reads only the ELF header and the program headers of a file.
     ///
-    /// # Errors The file cannot be read, or is not a little-endian ELF file.
+    /// # Errors
+    /// The file cannot be read, or is not a little-endian ELF file.
     pub fn read(source: impl Source) -> Result<Segments, Error> {
         let file = Bounded::new(source)?;
         let header = Header::read(&file)?;

@@ -17,17 +17,20 @@ pub trait Source {
     /// Reads bytes at `offset` into `buffer`. Returns the number of bytes read, which is 0 at the
     /// end.
     ///
-    /// # Errors The bytes cannot be read.
+    /// # Errors
+    /// The bytes cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Returns the size in bytes.
     ///
-    /// # Errors The size is unknown.
+    /// # Errors
+    /// The size is unknown.
     fn size(&self) -> io::Result<u64>;
 
     /// Charges for bytes, before the caller reads or decompresses them.
     ///
-    /// # Errors The source refuses the bytes. The caller must not read them then.
+    /// # Errors
+    /// The source refuses the bytes. The caller must not read them then.
     fn charge(&self, _bytes: u64) -> io::Result<()> {
         Ok(())
     }

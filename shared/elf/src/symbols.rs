@@ -110,7 +110,8 @@ impl<S: Source> Elf<S> {
     /// Returns the symbol table of this type, `SHT_SYMTAB` or `SHT_DYNSYM`; `None` if the file has
     /// none. Decompresses a compressed table now. Does not read another table yet.
     ///
-    /// # Errors The table has no names, or the table or its names cannot be decompressed.
+    /// # Errors
+    /// The table has no names, or the table or its names cannot be decompressed.
     pub fn symbol_table(&self, kind: u32) -> Result<Option<SymbolTable<'_, S>>, Error> {
         let Some(table) = self.section_of_kind(kind) else {
             return Ok(None);
@@ -136,7 +137,8 @@ impl<S: Source> SymbolTable<'_, S> {
 
     /// Calls `visit` with every symbol.
     ///
-    /// # Errors The symbols cannot be read, the table has too many of them, or `visit` fails.
+    /// # Errors
+    /// The symbols cannot be read, the table has too many of them, or `visit` fails.
     pub fn for_each<E: From<Error>>(
         &self,
         mut visit: impl FnMut(Symbol) -> Result<(), E>,

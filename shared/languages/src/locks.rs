@@ -31,8 +31,8 @@ pub struct Locks {
     pub global: Option<&'static str>,
     /// Functions that use a primitive of the C library for a purpose of their own.
     pub purposes: &'static [Row],
-    /// Functions on which other functions are built. They decide if the stack has no function with a
-    /// purpose of its own.
+    /// Functions on which other functions are built. They decide if the stack has no function with
+    /// a purpose of its own.
     pub foundations: &'static [Row],
     /// Function that returns whether a function belongs to the language, from its name in a
     /// profile. Such functions use the locks of foundations.

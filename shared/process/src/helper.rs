@@ -46,7 +46,8 @@ pub(crate) enum Source<'a> {
 impl Helper {
     /// Forks a helper. The helper inherits no descriptor except its socket, and blocks all signals.
     ///
-    /// # Errors The kernel creates no socket or no process.
+    /// # Errors
+    /// The kernel creates no socket or no process.
     pub(crate) fn start() -> io::Result<Helper> {
         let flags = SocketFlags::CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -75,8 +76,9 @@ impl Helper {
     /// Reads up to `buffer.len()` bytes, at most [`MOST_BYTES`], and returns the number of bytes.
     /// For memory that cannot be read this number is 0.
     ///
-    /// # Errors `TimedOut` if no answer comes within `deadline`. Any other error means that the
-    /// helper ended.
+    /// # Errors
+    /// `TimedOut` if no answer comes within `deadline`. Any other error means that the helper
+    /// ended.
     pub(crate) fn read(
         &self,
         source: Source<'_>,

@@ -55,8 +55,9 @@ pub fn count_unanswered() -> usize {
 /// Returns words that end in NUL, cut after 64 KiB. The kernel reads them from the memory of the
 /// process.
 ///
-/// # Errors `TimedOut` if that memory misses the deadline. Other errors if no helper can be
-/// started, or if the helper ends.
+/// # Errors
+/// `TimedOut` if that memory misses the deadline. Other errors if no helper can be started, or if
+/// the helper ends.
 pub fn read_command_line(pid: u32, file: &File) -> io::Result<Vec<u8>> {
     let mut words = vec![0; LONGEST_COMMAND_LINE];
     let count = READS

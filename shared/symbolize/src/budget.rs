@@ -92,7 +92,8 @@ impl Allowance {
 
     /// Charges the work of a read of this many bytes. Callers charge before they read.
     ///
-    /// # Errors `QuotaExceeded` if too little work remains.
+    /// # Errors
+    /// `QuotaExceeded` if too little work remains.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let charged = self.taken.get().saturating_add(EACH_READ);
         let charged = charged.saturating_add(bytes);
@@ -105,7 +106,8 @@ impl Allowance {
 
     /// Checks that CPU time remains.
     ///
-    /// # Errors `QuotaExceeded` if no CPU time remains.
+    /// # Errors
+    /// `QuotaExceeded` if no CPU time remains.
     pub(crate) fn check_time(&self) -> Result<()> {
         if self.cpu_nanoseconds() > self.work {
             return Err(self.refuse("it takes too much time"));

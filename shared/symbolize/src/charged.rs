@@ -35,7 +35,8 @@ impl Source for Charged<'_> {
 
 /// Reads the headers of a file.
 ///
-/// # Errors The file is not a little-endian ELF file, or a header cannot be read.
+/// # Errors
+/// The file is not a little-endian ELF file, or a header cannot be read.
 pub(crate) fn read<'f>(file: &'f File, allowance: &'f Allowance) -> Result<Elf<'f>> {
     Ok(Elf::read(Charged { file, allowance })?)
 }
@@ -43,7 +44,8 @@ pub(crate) fn read<'f>(file: &'f File, allowance: &'f Allowance) -> Result<Elf<'
 /// Returns the result of a read. Records contents that claim an implausible decompressed size as
 /// left out, because they take too much work.
 ///
-/// # Errors The error of the read. It is `QuotaExceeded` if the contents are left out.
+/// # Errors
+/// The error of the read. It is `QuotaExceeded` if the contents are left out.
 pub(crate) fn check<T>(
     allowance: &Allowance,
     read: std::result::Result<T, elf::Error>,

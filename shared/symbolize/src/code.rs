@@ -56,7 +56,8 @@ impl Symbolizer {
 
     /// Returns the file with the code, and its name; `None` if there is no file.
     ///
-    /// # Errors The vDSO cannot be read, or this process has too many open files.
+    /// # Errors
+    /// The vDSO cannot be read, or this process has too many open files.
     pub fn code_file(&self, source: CodeSource) -> Result<Option<(File, String)>> {
         match source {
             CodeSource::File(index) => self

@@ -19,7 +19,8 @@ use crate::process::memory_image;
 /// [`Symbolizer::resolve`](crate::Symbolizer::resolve). Searches for debug files only in
 /// directories that do not exist.
 ///
-/// # Errors The file is not an ELF file, or a symbol table cannot be read.
+/// # Errors
+/// The file is not an ELF file, or a symbol table cannot be read.
 pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let allowance = Allowance::alone();
     let elf = charged::read(file, &allowance)?;
@@ -39,7 +40,8 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
 /// Copies the image of an ELF file from `memory`, which has the bytes of the file at the same
 /// offsets.
 ///
-/// # Errors There is no such image, or a part of it is missing.
+/// # Errors
+/// There is no such image, or a part of it is missing.
 pub fn memory_image(memory: &File) -> Result<File> {
     const START: u64 = 1 << 32;
     let place = memory_image::Place {
@@ -63,7 +65,8 @@ pub type Line = (Arc<str>, u32);
 /// Looks up the source lines of offsets in an ELF file with debug information. The last line of an
 /// offset is that of the innermost inlined function.
 ///
-/// # Errors The file is not an ELF file, or a symbol table cannot be read.
+/// # Errors
+/// The file is not an ELF file, or a symbol table cannot be read.
 pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> {
     let allowance = Allowance::alone();
     let elf = charged::read(file, &allowance)?;
@@ -81,7 +84,8 @@ pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> 
 
 /// Names addresses of JIT-compiled code with a perf map.
 ///
-/// # Errors The file cannot be read, or covers the same addresses too often.
+/// # Errors
+/// The file cannot be read, or covers the same addresses too often.
 pub fn perf_map(file: &File, addresses: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let wanted = Wanted::new(addresses.to_vec());
     let names = perf_map::parse(file, &wanted, &Allowance::alone())?;

@@ -22,7 +22,8 @@ const SECONDS: u64 = 2;
 /// changes and their order are the same in each run. Their number depends on the machine. `kind`
 /// names the inputs in the output.
 ///
-/// # Panics The check panics, or `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
+/// # Panics
+/// The check panics, or `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
 pub fn tamper(kind: &str, seeds: &[Vec<u8>], check: impl Fn(&[u8])) {
     let tried = tamper_for(time(SECONDS), seeds, check);
     println!("{tried} {kind}");
@@ -30,7 +31,8 @@ pub fn tamper(kind: &str, seeds: &[Vec<u8>], check: impl Fn(&[u8])) {
 
 /// Returns the time for which a test runs: `SYSTEMSCOPE_FUZZ_SECONDS`, or else `default` seconds.
 ///
-/// # Panics `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
+/// # Panics
+/// `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
 #[must_use]
 #[allow(clippy::expect_used)]
 pub fn time(default: u64) -> Duration {

@@ -65,8 +65,9 @@ impl Built {
 /// from `.debug_frame` where `.eh_frame` has none. An image without both gives a table without
 /// rows.
 ///
-/// # Errors The image cannot be read, is for another processor, or exceeds a limit. An attacker may
-/// have made the image to exhaust its reader.
+/// # Errors
+/// The image cannot be read, is for another processor, or exceeds a limit. An attacker may have
+/// made the image to exhaust its reader.
 pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     let elf = image::read(source)?;
     let segments = image::code_segments(&elf)?;

@@ -17,7 +17,8 @@ pub enum CallGraph {
 impl CallGraph {
     /// Returns the mode with this name.
     ///
-    /// # Errors No mode has this name. The error lists the names.
+    /// # Errors
+    /// No mode has this name. The error lists the names.
     pub fn by_name(name: &str) -> std::result::Result<CallGraph, String> {
         match name {
             "auto" => Ok(CallGraph::Auto),

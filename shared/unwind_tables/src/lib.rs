@@ -49,7 +49,7 @@ const MOST_SAVED: Duration = Duration::from_millis(200);
 /// Pause before the mappings of a process are read again, as a multiple of the time that the last
 /// read took.
 const RESCAN_PAUSE: u32 = 10;
-/// Maximum number of dumps that programs have sent or may send, and that are not unwound yet.
+/// Maximum number of dumps that are on their way to user space or wait to be unwound.
 pub const MOST_DUMPS: usize = 64;
 /// Interval between updates of the number of dumps that programs may send.
 const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
@@ -264,7 +264,8 @@ impl<'a> Unwinder<'a> {
         Some(MOST_DUMPS.saturating_sub(self.dumps.len()) as i64)
     }
 
-    /// Unwinds the remaining dumps, with the tables that are built by then.
+    /// Unwinds the remaining dumps. Waits at most 5 s for their tables, and then uses the tables
+    /// that are built.
     pub fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         const LONGEST: Duration = Duration::from_secs(5);
         let begun = Instant::now();

@@ -9,7 +9,7 @@ use unwind::Memory;
 pub struct ThreadMemory<'a> {
     /// Memory of the process.
     pub process: &'a mut ProcessMemory,
-    /// Original return addresses of replaced ones. An entry with a slot of 0 is unused.
+    /// Return addresses that were replaced. An entry with a slot of 0 is unused.
     pub replaced: &'a [ReplacedReturn],
 }
 

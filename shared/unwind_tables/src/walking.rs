@@ -9,7 +9,7 @@ use super::CallGraph;
 // Readers of captures refuse deeper stacks. The factor leaves capacity for inlined functions.
 const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= capture::MOST_DEPTH);
 
-/// Languages whose functions are shown between native ones.
+/// Languages whose functions are shown between native functions.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Languages {
     /// Functions of every known language.
@@ -24,7 +24,8 @@ pub enum Languages {
 impl Languages {
     /// Returns the languages for a name on the command line.
     ///
-    /// # Errors The name is not one of the known names. The error lists them.
+    /// # Errors
+    /// The name is not one of the known names. The error lists them.
     pub fn by_name(name: &str) -> std::result::Result<Languages, String> {
         let one = |language: &&dyn Language| language.name().as_str() == name;
         match name {
@@ -100,7 +101,8 @@ impl Walking {
 
     /// Sets the constants that tell programs how to unwind.
     ///
-    /// # Errors The object has no such constants.
+    /// # Errors
+    /// The object has no such constants.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let frames = |depth: usize| u32::try_from(depth).unwrap_or(u32::MAX);
         object.set(bpf::constants::CALL_GRAPH, self.call_graph.mode())?;

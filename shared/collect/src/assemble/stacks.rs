@@ -66,8 +66,8 @@ impl Stacks {
         self.symbolizer.resolve(wanted);
     }
 
-    /// Finds the functions that the leaves of these kernel stacks call to sleep. The kernel leaves
-    /// functions in the scheduler's section, which include those of locks, out of stacks.
+    /// Finds the functions that the leaves of these kernel stacks call to sleep. The kernel omits
+    /// functions in the scheduler's section from stacks, including the functions of locks.
     pub(crate) fn look_up_sleeps(&mut self, kernel: impl Iterator<Item = Captured>) {
         let leaves: BTreeMap<u64, Id<Location>> = kernel
             .filter_map(|captured| {

@@ -145,7 +145,8 @@ pub struct SpanCollector<'a> {
     slot: usize,
     start: u64,
     end: u64,
-    /// Histograms read so far, by slot and owner. The owner is 0 unless owners are distinguished.
+    /// Histograms that were read in the period, by slot and owner. The owner is 0 unless owners are
+    /// distinguished.
     read: [HashMap<u32, Histogram>; SPAN_SLOTS],
 }
 

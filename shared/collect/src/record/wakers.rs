@@ -8,7 +8,7 @@ use profile::ThreadId;
 use crate::record::stacks::{Captured, Stacks};
 use process::{Interner, Living, Shares};
 
-/// Maximum number of hops, and of chains, that are kept. Later ones count as missed.
+/// Maximum number of hops, and of chains, that are kept. Later hops and chains count as missed.
 const MOST_KEPT: usize = 1 << 20;
 
 /// Wakers that programs have sent, by ID.
@@ -129,7 +129,7 @@ impl Wakers {
         self.shares.forget_ended(living);
     }
 
-    /// Removes these IDs. Each hop keeps at least one other ID.
+    /// Removes these IDs, except the first IDs of hops.
     pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
         self.hops.forget(ids);
     }

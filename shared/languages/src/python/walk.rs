@@ -6,9 +6,9 @@ use super::{Anchoring, Layout, checksum};
 use crate::chain::{Chain, End, Frame};
 use crate::interleave::Link;
 
-/// Offsets in `struct pthread` (nptl/descr.h of glibc), which is at the thread pointer. They are
-/// those of the values of the first keys, and of the addresses of blocks with other values. All
-/// blocks have the same number of values.
+/// Offsets in `struct pthread` (nptl/descr.h of glibc), which is at the thread pointer. The values
+/// of the first keys are at `FIRST_VALUES`. The addresses of blocks with other values are at
+/// `OTHER_VALUES`. All blocks have the same number of values.
 const FIRST_VALUES: u64 = 0x310;
 const OTHER_VALUES: u64 = 0x510;
 const VALUES_AT_ONCE: u64 = 32;

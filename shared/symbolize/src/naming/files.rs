@@ -26,7 +26,8 @@ pub(crate) struct Found {
 /// Finds symbols and source places for offsets in a file. Leaves out offsets that the file does not
 /// load as code.
 ///
-/// # Errors A symbol table cannot be read.
+/// # Errors
+/// A symbol table cannot be read.
 pub(crate) fn find_at_offsets<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,

@@ -23,7 +23,8 @@ const MOST_ASKED: usize = 10_000;
 /// Returns the functions at the wanted addresses, in the order of the addresses. Returns `None` if
 /// the kernel hides its addresses from this program (`kernel.kptr_restrict`).
 ///
-/// # Errors `/proc/kallsyms` cannot be read.
+/// # Errors
+/// `/proc/kallsyms` cannot be read.
 pub(crate) fn functions(
     wanted: &Wanted,
     ask: Option<AskKernel>,

@@ -9,12 +9,13 @@ use rustix::fs::MemfdFlags;
 
 use crate::process::maps;
 
-/// Maximum size of the vDSO, in bytes. Real ones are far smaller.
+/// Maximum size of the vDSO, in bytes. The kernel's vDSO is far smaller.
 const LARGEST: u64 = 1 << 20;
 
 /// Copies the vDSO of this process to a file in memory.
 ///
-/// # Errors This process has no vDSO, or cannot read its own memory.
+/// # Errors
+/// This process has no vDSO, or cannot read its own memory.
 pub(crate) fn image() -> Result<File> {
     let maps = maps::executable(File::open("/proc/self/maps")?)?.unwrap_or_default();
     let vdso = maps.code.iter().find(|entry| entry.path == b"[vdso]");

@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(crate) struct Wanted(Vec<u64>);
 
 impl Wanted {
-    /// Sorts the addresses and drops repeated ones.
+    /// Sorts the addresses and drops duplicates.
     pub(crate) fn new(mut addresses: Vec<u64>) -> Self {
         addresses.sort_unstable();
         addresses.dedup();

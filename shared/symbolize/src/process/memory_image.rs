@@ -69,7 +69,8 @@ impl Allowance {
     /// Calls `read` with at most half of the bytes and time that remain for process `pid`. The
     /// images of a process therefore take at most as much as they leave to all other processes.
     ///
-    /// # Errors The error of `read`, or `QuotaExceeded` if too little remains.
+    /// # Errors
+    /// The error of `read`, or `QuotaExceeded` if too little remains.
     pub(crate) fn spend<T>(
         &mut self,
         pid: u32,
@@ -115,8 +116,9 @@ pub(crate) struct Place {
 /// Copies the image at a place. `read` returns up to the given number of bytes of memory at an
 /// address.
 ///
-/// # Errors The place has no image for this architecture, or the image has no code there. Or the
-/// image cannot be read completely within the remaining bytes and time.
+/// # Errors
+/// The place has no image for this architecture, or the image has no code there. Or the image
+/// cannot be read completely within the remaining bytes and time.
 pub(crate) fn copy(
     place: Place,
     left: &mut Left,

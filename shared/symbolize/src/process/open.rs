@@ -42,8 +42,9 @@ const MADE_UP: [u32; 21] = [
 
 /// Opens for reading the file of an `O_PATH` descriptor.
 ///
-/// # Errors The file is not a regular file, the kernel generates its contents, or this process may
-/// not read it.
+/// # Errors
+/// The file is not a regular file, the kernel generates its contents, or this process may not read
+/// it.
 pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
     let stat = rustix::fs::fstat(path)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {

@@ -87,8 +87,9 @@ impl Proc {
 
     /// Opens the file behind a mapping, even if its path now leads elsewhere.
     ///
-    /// # Errors Any error of opening a file; `NotFound` if only the path can be opened, and leads
-    /// to another file now.
+    /// # Errors
+    /// Any error of opening a file; `NotFound` if only the path can be opened, and leads to another
+    /// file now.
     pub(crate) fn mapped(&self, entry: &Entry) -> Result<(File, rustix::fs::Stat)> {
         let link = format!("map_files/{:x}-{:x}", entry.start, entry.end);
         let refused = match open::regular(self.living(), link) {
@@ -112,7 +113,8 @@ impl Proc {
 
     /// Copies the image of a mapping's file from the memory of the process, within an allowance.
     ///
-    /// # Errors The process has ended, it has no such image, or the image takes too much work.
+    /// # Errors
+    /// The process has ended, it has no such image, or the image takes too much work.
     pub(crate) fn memory_image(&self, entry: &Entry, allowance: &mut Allowance) -> Result<File> {
         allowance.spend(self.pid, |left| {
             let header = maps::header(file(self.living(), "maps")?, entry)?;
@@ -130,7 +132,8 @@ impl Proc {
 
     /// Reads the executable mappings.
     ///
-    /// # Errors The process has ended, or this program may not read its mappings.
+    /// # Errors
+    /// The process has ended, or this program may not read its mappings.
     pub(crate) fn mappings(&self) -> Result<Maps> {
         let maps = maps::executable(file(self.living(), "maps")?)?;
         maps.ok_or_else(|| Error::new(ErrorKind::NotFound, "the process has exited"))

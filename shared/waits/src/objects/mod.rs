@@ -125,7 +125,8 @@ impl Objects {
 
 /// Sets the constants that say whether programs send resources and the ends of waits.
 ///
-/// # Errors The object has no such constants.
+/// # Errors
+/// The object has no such constants.
 pub fn configure(object: &mut OpenObject, is_enabled: bool, kernel: &Kernel) -> Result<()> {
     let (first, last) = sockets::given_ports();
     object.set(bpf::constants::WANT_WAIT_ENDS, is_enabled)?;

@@ -47,7 +47,7 @@ pub(crate) struct Settled {
     pub(crate) comms: Table<[u8; COMM_LENGTH]>,
 }
 
-/// All sums so far.
+/// Sums of all counts that were drained.
 pub(crate) struct Sums {
     per_process: bool,
     settled: Settled,

@@ -22,7 +22,8 @@ use crate::process::open;
 /// A debug file must be from the same build. It has the same build ID, or the checksum in the
 /// program's debug link.
 ///
-/// # Errors The program's `.gnu_debugdata` cannot be read or decompressed.
+/// # Errors
+/// The program's `.gnu_debugdata` cannot be read or decompressed.
 pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Result<Option<File>> {
     match find_separate(elf, path, directories) {
         Some(file) => Ok(Some(file)),

@@ -55,7 +55,8 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
 
 /// Returns the source places of the wanted addresses, in the order of the addresses.
 ///
-/// # Errors The debug information cannot be read, or is invalid as a whole.
+/// # Errors
+/// The debug information cannot be read, or is invalid as a whole.
 pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
     let allowance = elf.source().allowance;
     let mut room = MOST_BYTES;

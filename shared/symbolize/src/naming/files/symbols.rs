@@ -79,7 +79,8 @@ type Covering = BTreeMap<(u64, u64), Vec<Alias>>;
 ///
 /// `separate` is the debug file, whose symbols have the same addresses as the file's.
 ///
-/// # Errors A symbol table cannot be read.
+/// # Errors
+/// A symbol table cannot be read.
 pub(crate) fn names<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,
@@ -90,7 +91,8 @@ pub(crate) fn names<'f>(
 
 /// Names the variables at the wanted virtual addresses, like [`names`].
 ///
-/// # Errors A symbol table cannot be read.
+/// # Errors
+/// A symbol table cannot be read.
 pub(crate) fn variables<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,

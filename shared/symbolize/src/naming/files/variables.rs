@@ -32,7 +32,8 @@ pub struct Variable {
 /// Finds the symbols for data of a file, and the data's virtual addresses in the file. Leaves out
 /// addresses outside of the file's data.
 ///
-/// # Errors A symbol table cannot be read.
+/// # Errors
+/// A symbol table cannot be read.
 pub(crate) fn find<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,
@@ -50,7 +51,7 @@ pub(crate) fn find<'f>(
     let symbols = symbols::variables(elf, separate, &wanted)?;
     let found = placed.into_iter().map(|(data, address)| {
         let symbol = symbols.get(wanted.first_from(address)).cloned().flatten();
-        // A symbol with an unknown start cannot be told from another symbol.
+        // A symbol with an unknown start cannot be distinguished from another symbol.
         let symbol = symbol.filter(|symbol| symbol.start.is_some_and(|start| start <= address));
         (data, address, symbol)
     });

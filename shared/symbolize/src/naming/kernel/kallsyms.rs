@@ -57,7 +57,8 @@ impl Function {
 /// Returns the functions at the wanted addresses, in the order of the addresses. Returns `None` if
 /// the kernel hides its addresses from this program (`kernel.kptr_restrict`).
 ///
-/// # Errors The list cannot be read.
+/// # Errors
+/// The list cannot be read.
 pub(crate) fn listed(wanted: &Wanted) -> Result<Option<Vec<Option<Function>>>> {
     // Kernels without loadable modules lack this file.
     let modules = match File::open("/proc/modules") {

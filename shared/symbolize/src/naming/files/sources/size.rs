@@ -58,8 +58,9 @@ struct Count<'a> {
 /// Checks the records that addr2line would make from `size` bytes of debug information: their
 /// memory and the depth of entries. Reads each shared table of abbreviations only once.
 ///
-/// # Errors `QuotaExceeded` if the records take too much memory or the entries nest too deeply.
-/// Also any error of debug information with invalid units.
+/// # Errors
+/// `QuotaExceeded` if the records take too much memory or the entries nest too deeply. Also any
+/// error of debug information with invalid units.
 pub(super) fn check(
     dwarf: &mut Dwarf<Slice<'_>>,
     size: u64,
