@@ -1,7 +1,7 @@
 //! Compressed sections: `SHF_COMPRESSED` of the gABI, and `.zdebug_…` of older GNU tools.
 //!
-//! The caller checks the size in a header before anything is decompressed. It charges for that size
-//! or refuses it.
+//! This module checks the size in a header before anything is decompressed. The caller then charges
+//! for that size or refuses it.
 
 pub(crate) mod xz;
 
