@@ -1,9 +1,9 @@
-//! Collection of programs' reports, and the assembly of named profiles from them: stacks, wakers,
-//! sums, accounts of threads, lengths of spans.
+//! Collects programs' reports, and assembles profiles from them: named stacks, wakers, sums,
+//! accounts of threads, and lengths of spans.
 //!
 //! A [`ClockSession`] or a [`SamplingSession`] attaches a loaded object, takes its messages until
-//! the window closes, and returns [`Collected`]. The collected data become a
-//! [`profile::Profile`]. A [`SpanCollector`] does the same for spans, one interval at a time.
+//! the window closes, and returns [`Collected`]. [`Collected::name`] makes a [`profile::Profile`]
+//! of it. A [`SpanCollector`] collects spans, for one period of cpudist's output at a time.
 
 mod assemble;
 mod record;

@@ -1,4 +1,4 @@
-//! Tests of collectors whose programs do not run: the tests write the counts into the maps and
+//! Tests of collectors without running programs. The tests write the counts into the maps and
 //! variables. They need root.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -18,7 +18,7 @@ use loader::{Kernel, LoadedObject, OpenObject, Samplers, Targets, monotonic_ns};
 use plain::Plain;
 use profile::{Profile, Rate, Unit, Weight};
 
-/// User stacks by frame pointers.
+/// User stacks, unwound by frame pointers.
 const STACKS: StackChoice = StackChoice {
     user: true,
     kernel: false,
@@ -37,10 +37,10 @@ const STACKS: StackChoice = StackChoice {
     timeline_least_ns: None,
 };
 
-/// Start of a part of the window that does not end before the test does.
+/// Start of a part of the window that the test does not outlast.
 const NEVER: u64 = u64::MAX;
 
-/// Process that ends with the test.
+/// Process that is killed when the test ends.
 struct Target(Child);
 
 impl Target {
@@ -78,11 +78,11 @@ fn get(object: &LoadedObject, variable: VariableName<u64>) -> u64 {
 }
 
 fn bytes<T: Plain>(value: &T) -> &[u8] {
-    // SAFETY: integers without padding.
+    // SAFETY: the value consists of integers without padding.
     unsafe { plain::as_bytes(value) }
 }
 
-/// Counts an event of a process.
+/// Counts one event of a process.
 fn count(object: &LoadedObject, map: MapName, pid: u32) {
     let key = StackKey {
         pid,
@@ -115,7 +115,7 @@ fn profile(collected: Collected) -> Profile {
         .profile
 }
 
-/// IDs are forgotten every 10 seconds, after their counts are taken.
+/// The collector forgets IDs every 10 seconds, after it has taken their counts.
 #[test]
 fn stacks_of_a_process_that_ended_stay_when_ids_are_forgotten() {
     const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -146,7 +146,7 @@ fn stacks_of_a_process_that_ended_stay_when_ids_are_forgotten() {
     assert!(missed < events, "{missed} of {events}");
 }
 
-/// User stacks by tables.
+/// User stacks, unwound with tables.
 const WALKED: StackChoice = StackChoice {
     walking: Walking {
         call_graph: CallGraph::Auto,
@@ -156,7 +156,7 @@ const WALKED: StackChoice = StackChoice {
     ..STACKS
 };
 
-/// Returns a target that has executed its program.
+/// Returns a target that sleeps. It has executed its program.
 fn sleeper() -> Target {
     let sleeper = Target::start("sleep", &["1000"]);
     let stat = format!("/proc/{}/stat", sleeper.0.id());
@@ -166,7 +166,7 @@ fn sleeper() -> Target {
     sleeper
 }
 
-/// Returns the processes in a profile, with their command lines.
+/// Returns the ID and the command line of each process in a profile.
 fn described(profile: &Profile) -> Vec<(u32, String)> {
     let processes = profile.processes.iter();
     processes

@@ -1,4 +1,4 @@
-//! Context switches that no program saw, as on some virtual machines. The tests detach the
+//! Context switches that no program sees, as on some virtual machines. The tests detach the
 //! programs for a while. They need root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,14 +15,15 @@ use libbpf_rs::{Link, MapCore, MapFlags};
 use loader::{LoadedObject, OpenObject, monotonic_ns};
 use plain::Plain;
 
-/// Times that the target computes, and that it is left asleep.
+/// Time for which the target computes, and time for which the test lets it sleep.
 const SPIN: Duration = Duration::from_millis(600);
 const REST: Duration = Duration::from_millis(200);
 
-/// Lock for one test at a time: each needs a CPU for its target, and another.
+/// Lock that lets one test run at a time. Each test needs one CPU for its target and another for
+/// itself.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Process that computes for a while at each word.
+/// Process that computes for a while each time the test sends it a word.
 struct Target {
     child: Child,
     words: ChildStdin,
@@ -42,10 +43,10 @@ impl Target {
             .stdout(Stdio::piped())
             .spawn()
             .expect("python3");
-        // A real-time priority keeps other threads from taking its CPU: that switch would be
-        // hidden, too.
+        // A real-time priority keeps other threads from taking the target's CPU. Such a switch
+        // would be hidden, too.
         let first = libc::sched_param { sched_priority: 1 };
-        // SAFETY: a process of ours, and a valid pointer.
+        // SAFETY: the process is our child, and the pointer is valid.
         unsafe { libc::sched_setscheduler(child.id().cast_signed(), libc::SCHED_FIFO, &first) };
         let words = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
@@ -73,12 +74,12 @@ impl Target {
         }
     }
 
-    /// Returns how often the target got a CPU.
+    /// Returns the number of times that the target got a CPU.
     fn turns(&self) -> u64 {
         self.booked(2)
     }
 
-    /// Returns the time that the target ran, in ns.
+    /// Returns the running time of the target, in ns.
     fn ran(&self) -> u64 {
         self.booked(0)
     }
@@ -109,7 +110,7 @@ fn attach(object: &LoadedObject) -> Vec<Link> {
         .unwrap()
 }
 
-/// Returns the target's clock: the map has only one, as the target has one thread.
+/// Returns the target's clock. The map has only one clock, because the target has one thread.
 fn clock(object: &LoadedObject) -> Thread {
     let threads = object.map(bpf::maps::THREADS).unwrap();
     let key = threads.keys().next().expect("a clock");
@@ -125,13 +126,13 @@ fn hidden(object: &LoadedObject) -> u64 {
         .switches
 }
 
-/// Runs `deaf` with programs that see the target before and after, but not in between. Returns
-/// the target's clock before and after, the number of hidden switches that were found, and the
-/// counts.
+/// Runs `deaf` in between two times in which programs see the target. Returns the target's clock
+/// before and after, the number of hidden switches that were found, and the counts.
 ///
-/// It repeats the run if the target was preempted, as that is hidden, too. It also repeats the
-/// run if the target finished before the programs were detached, or attached again. The machine
-/// itself may hide the switches around the sleep: then nothing shows the sleep, and the run is
+/// Repeats the run if it proves nothing:
+/// - The target was preempted, which is a hidden switch, too.
+/// - The target finished before the programs were detached or attached again.
+/// - The machine itself hid the switches around the sleep, so nothing shows the sleep.
 /// repeated as well.
 fn around(
     deaf: impl Fn(&mut Target, &dyn Fn() -> Vec<Link>, Vec<Link>) -> Option<Vec<Link>>,
@@ -197,7 +198,7 @@ fn an_arrival_is_found_by_the_time_run() {
         let turns = target.turns();
         target.compute();
         sleep(SPIN / 3);
-        // The target computes, and programs will see it leave its CPU.
+        // The target computes. Programs will see it leave its CPU.
         let links = attach();
         let once = target.turns() == turns + 1 && !target.is_asleep();
         target.wait();
@@ -221,7 +222,7 @@ fn a_departure_is_found_by_the_time_run() {
         let once = target.turns() == turns && !target.is_asleep();
         target.wait();
         sleep(REST);
-        // The target sleeps, and programs will see its wake-up.
+        // The target sleeps. Programs will see its wake-up.
         let links = attach();
         target.compute();
         target.wait();

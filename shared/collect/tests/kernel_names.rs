@@ -1,4 +1,5 @@
-//! The kernel's answers for single names are the names that it lists. Needs root.
+//! Compares the kernel's answers for single addresses with the names that the kernel lists. Needs
+//! root.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -6,7 +7,7 @@ use std::fs;
 
 use symbolize::{AskKernel, Frame, Symbolizer};
 
-/// Returns the frames of kernel addresses.
+/// Returns the frames of kernel addresses. With `ask`, the kernel names them.
 fn frames(addresses: &[u64], ask: Option<AskKernel>) -> Vec<Frame> {
     let mut symbolizer = Symbolizer::new();
     if let Some(ask) = ask {
@@ -18,8 +19,8 @@ fn frames(addresses: &[u64], ask: Option<AskKernel>) -> Vec<Frame> {
     frames.collect()
 }
 
-/// Returns each function's start and name in the list. BPF programs are left out: others come and
-/// go.
+/// Returns the start and the name of each function in the list. Leaves out BPF programs, because
+/// they come and go during the test.
 fn functions(symbols: &str) -> Vec<(u64, &str)> {
     let functions = symbols.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
@@ -32,7 +33,7 @@ fn functions(symbols: &str) -> Vec<(u64, &str)> {
     functions.filter(|(start, _)| *start > 0).collect()
 }
 
-/// Returns the version of the kernel: kernels before 5.13 cannot be asked.
+/// Returns the version of the kernel. Kernels before 5.13 cannot be asked for names.
 fn kernel_release() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release
@@ -57,7 +58,7 @@ fn the_kernel_tells_what_it_lists() {
     let asked = frames(&addresses, Some(ask));
     let listed = frames(&addresses, None);
     for (asked, listed) in asked.iter().zip(&listed) {
-        // If a function has several names, the two may choose different ones.
+        // If a function has several names, the kernel and the list may choose different ones.
         let start = asked
             .address
             .zip(asked.offset)

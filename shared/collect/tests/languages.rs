@@ -1,5 +1,5 @@
-//! Test of a language that is not in the list. Its module, its header and its line are enough to
-//! show its frames between native ones. Needs root.
+//! Tests a language that is not in the list of languages. Its module, its header and its line in
+//! the header's list suffice to show its frames between native frames. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod toy;
@@ -40,7 +40,7 @@ const STACKS: StackChoice = StackChoice {
     timeline_least_ns: None,
 };
 
-/// Process of the program `runtime.c`, until it is dropped.
+/// Process that runs `runtime.c`. It is killed when this value is dropped.
 struct Program(Child);
 
 impl Program {
@@ -83,7 +83,7 @@ fn load(object: &bpf::Object, kernel: &Kernel, targets: &Targets) -> LoadedObjec
     object.load().expect("load, as root")
 }
 
-/// Returns a profile of the program's waits, by an object that reads the toy language.
+/// Returns a profile of the program's waits, and the notes. The object reads the toy language.
 fn measured(program: &Program) -> (Profile, Vec<String>) {
     let kernel = Kernel::probe().unwrap();
     let targets = Targets::new(vec![program.0.id()], vec![]);
@@ -129,7 +129,8 @@ fn a_language_is_a_module_a_header_and_a_line() {
     let (profile, remarks) = measured(&program);
     let folded = folded(&profile);
     println!("{folded}{remarks:#?}");
-    // One thread's stack is read in the kernel each time, the other's once from outside.
+    // A program in the kernel reads the stack of one thread at each wait. User space reads the
+    // stack of the other thread once.
     for (thread, sleeper) in [("often", "sleep_often"), ("for_good", "sleep_for_good")] {
         let stack = format!(
             ";native_first;program.toy:outer;native_between;program.toy:middle;\
@@ -155,7 +156,7 @@ fn a_language_is_a_module_a_header_and_a_line() {
         "{remarks:?}"
     );
 
-    // A capture names the language for readers that do not know it.
+    // The capture names the language, for readers that do not know it.
     assert!(LANGUAGES.iter().all(|known| known.name() != Toy.name()));
     let mut capture = Vec::new();
     capture::write(&profile, &mut capture).unwrap();

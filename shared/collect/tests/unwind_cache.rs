@@ -1,5 +1,5 @@
-//! A cached stack is the stack that an unwind finds. A python3 of Debian blocks in many places,
-//! and each of its waits has both. Needs root.
+//! Compares cached stacks with the stacks that unwinds find. Debian's python3 blocks in many
+//! places, and each of its waits has both stacks. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checked;
@@ -13,7 +13,7 @@ use symbolize::Symbolizer;
 
 use checked::Python;
 
-/// Two threads that pass a word between them, and wait at changing depths.
+/// Script with two threads that pass a word between them, and wait at changing depths.
 const BLOCKS: &str = "
 import os, queue, random, re, threading, time
 there, back, words = os.pipe(), os.pipe(), queue.Queue(1)

@@ -1,5 +1,5 @@
-//! The unwind in BPF, the same unwind in Rust and an independent unwinder agree on the stacks of
-//! a busy Debian python3. Needs root.
+//! Compares three unwinders on the stacks of a busy Debian python3: the unwind in BPF, the same
+//! unwind in Rust, and an independent unwinder. Needs root.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,7 +31,7 @@ use unwind::{End, Memory, Mode, Registers};
 
 use checked::Python;
 
-/// Calls deep into libraries that are built without frame pointers.
+/// Script that calls deep into libraries that are built without frame pointers.
 const BUSY: &str = "
 import hashlib, json, re, threading, zlib
 def once():
@@ -46,9 +46,9 @@ threading.Thread(target=work, daemon=True).start()
 work()
 ";
 
-/// Number of frames above which a stack is deep.
+/// Number of frames above which a stack counts as deep.
 const DEEP: usize = 20;
-/// Number of different deep stacks that the test waits for.
+/// Number of different deep stacks after which the test ends.
 const ENOUGH: usize = 200;
 
 /// Messages of the program about one stack.
@@ -120,7 +120,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         .variable(bpf::variables::WINDOW_START)
         .unwrap()
         .set(1_u64);
-    // The loop ends once there are enough stacks, however little CPU time it gets.
+    // The loop ends once there are enough stacks, even if python3 gets little CPU time.
     let end = Instant::now() + Duration::from_secs(60);
     while deep_ones.get() < ENOUGH && Instant::now() < end {
         ring.poll(Duration::from_millis(20)).unwrap();
@@ -145,7 +145,7 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         let mut memory = Stack(copy, stack);
         let exact = copy.leaf_is_exact != 0;
         let walk = unwind::walk(registers, exact, Mode::Auto, space, &mut memory, 127);
-        // A dump has at least the 24 KiB next to the leaf.
+        // A dump has at least 24 KiB of the stack, next to the leaf.
         if walk.end == End::ReadFailed && stack.len() > 24 << 10 {
             too_large += 1;
             assert!(frames.starts_with(&walk.addresses));
@@ -185,11 +185,12 @@ fn the_walks_in_bpf_in_rust_and_by_framehop_agree() {
         stacks > 100 && deep > 100,
         "{stacks} stacks, {deep} deep ones"
     );
-    // framehop ignores system calls, whose return address may be the first of the next rule.
+    // framehop does not skip return addresses of system calls, which may be the first address of
+    // the next rule.
     assert!(f64::from(as_framehop) >= 0.995 * f64::from(stacks));
 }
 
-/// Returns an unwinder that knows the files that a process maps.
+/// Makes an independent unwinder that knows the files that a process maps.
 fn oracle(pid: u32) -> UnwinderX86_64<Vec<u8>> {
     let mut unwinder = UnwinderX86_64::new();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -201,8 +202,8 @@ fn oracle(pid: u32) -> UnwinderX86_64<Vec<u8>> {
         };
         let (start, end) = fields[0].split_once('-').unwrap();
         let number = |text| u64::from_str_radix(text, 16).unwrap();
-        // The first mapping of a file begins at its address 0, or at the address that it is
-        // linked for.
+        // The first mapping of a file begins at address 0 of the file, or at the address that the
+        // file is linked for.
         let base = *first.entry(path).or_insert(number(start));
         if !fields[1].contains('x') {
             continue;
@@ -238,10 +239,10 @@ fn oracle(pid: u32) -> UnwinderX86_64<Vec<u8>> {
     unwinder
 }
 
-/// Sections of a file: addresses, and offset in the file.
+/// Addresses of a file's sections, and their offsets in the file.
 #[derive(Default)]
 struct Sections {
-    /// True if the file is linked for one address, and mapped there.
+    /// True if the file is linked for one address and mapped there.
     fixed: bool,
     eh_frame: Option<(Range<u64>, u64)>,
     eh_frame_hdr: Option<(Range<u64>, u64)>,
@@ -256,7 +257,7 @@ fn sections(path: &str) -> Sections {
     let mut sections = Sections::default();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         sections.fixed |= line.trim_start().starts_with("Type:") && line.contains("EXEC");
-        // The format of a line is "[Nr] Name Type Address Off Size …".
+        // A line has the format "[Nr] Name Type Address Off Size …".
         let Some((_, section)) = line.split_once(']') else {
             continue;
         };

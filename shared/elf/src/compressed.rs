@@ -1,30 +1,30 @@
 //! Compressed sections: `SHF_COMPRESSED` of the gABI, and `.zdebug_…` of older GNU tools.
 //!
-//! The size in a header is checked before anything is decompressed. The caller charges for it or
-//! refuses it.
+//! This module checks the size in a header before anything is decompressed. The caller then charges
+//! for that size or refuses it.
 
 pub(crate) mod xz;
 
 use crate::error::Error;
 use crate::layout::{ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, Fields};
 
-/// Maximum bytes that one compressed byte becomes. Debug information and symbol tables of
-/// compilers become 3 to 20 times as large.
+/// Maximum number of bytes to which one compressed byte expands. Debug information and symbol
+/// tables of compilers expand by a factor of 3 to 20.
 const EXPANSION_LIMIT: u64 = 100;
 
 /// Header before the compressed bytes of a section.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Header {
-    /// `Elf64_Chdr`: the section has `SHF_COMPRESSED` in a file of 64 bits.
+    /// `Elf64_Chdr`, in front of a section with `SHF_COMPRESSED` in a 64-bit file.
     Elf64,
-    /// `Elf32_Chdr`: the same in a file of 32 bits.
+    /// `Elf32_Chdr`, in front of a section with `SHF_COMPRESSED` in a 32-bit file.
     Elf32,
-    /// `ZLIB` and the size as a big-endian number: a `.zdebug_…` section of GNU tools before
-    /// the gABI had compressed sections.
+    /// `ZLIB` and the size as a big-endian number, in front of a `.zdebug_…` section. GNU tools
+    /// wrote such sections before the gABI had compressed sections.
     Gnu,
 }
 
-/// A compressed section. Nothing of it has been decompressed yet.
+/// Compressed section that is not decompressed yet.
 #[derive(Debug)]
 pub(crate) struct Compressed<'b> {
     what: &'static str,
@@ -34,10 +34,11 @@ pub(crate) struct Compressed<'b> {
 }
 
 impl<'b> Compressed<'b> {
-    /// Reads the header of the section `what` from all of its bytes.
+    /// Reads the header of the section `what` from all bytes of the section.
     ///
     /// # Errors
-    /// If there is no such header, or it claims more than such a section can decompress to.
+    /// The section has no such header, or the header claims more bytes than the section can expand
+    /// to.
     pub(crate) fn parse(
         what: &'static str,
         bytes: &'b [u8],
@@ -79,7 +80,7 @@ impl<'b> Compressed<'b> {
     /// Decompresses the section. The result has [`Compressed::size`] bytes.
     ///
     /// # Errors
-    /// If the algorithm is unknown, or the data do not have the size in the header.
+    /// The algorithm is unknown, or the data do not have the size in the header.
     pub(crate) fn decompress(&self) -> Result<Vec<u8>, Error> {
         let what = self.what;
         let damaged = |reason| Error::Compressed { what, reason };
@@ -126,8 +127,7 @@ mod tests {
                 Compressed::parse("section", &bytes, header)?.decompress()
             };
             assert_eq!(read(kind, 500).unwrap(), text, "{header:?}");
-            // Another size, an implausible size, another algorithm, and a header that is cut
-            // short.
+            // Another size, an implausible size, another algorithm, and a truncated header.
             let other_size = read(kind, 499);
             assert!(matches!(other_size, Err(Error::Compressed { .. })));
             let implausible = read(kind, 1 << 20);

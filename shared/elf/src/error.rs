@@ -2,10 +2,10 @@
 
 use std::io;
 
-/// Reason for which a file, or a part of it, cannot be read.
+/// Reason why a file, or a part of it, cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reading failed, or the source refused it.
+    /// The source cannot read the bytes, or refuses to.
     #[error("cannot read {size} bytes at offset {offset:#x} ({what}): {source}")]
     Read {
         /// Name of the structure.
@@ -17,7 +17,7 @@ pub enum Error {
         /// Error of the source.
         source: io::Error,
     },
-    /// The file does not begin as a little-endian ELF file does.
+    /// The file is not a little-endian ELF file.
     #[error("not a little-endian ELF file")]
     NotElf,
     /// A structure is invalid.
@@ -28,7 +28,7 @@ pub enum Error {
         /// Fault of the structure.
         reason: &'static str,
     },
-    /// A structure claims a place at which the file has no bytes.
+    /// A structure refers to a place that is outside of the file.
     #[error("{what}: {size} bytes at offset {offset:#x} reach past the end of the file")]
     OutOfBounds {
         /// Name of the structure.
@@ -38,7 +38,7 @@ pub enum Error {
         /// Number of bytes.
         size: u64,
     },
-    /// A file claims more than any sane file has.
+    /// A file claims more than any real file has.
     #[error("{what}: {count} is more than the {limit} that are accepted")]
     TooLarge {
         /// Name of the structures, or of the contents.
@@ -56,7 +56,7 @@ pub enum Error {
         /// Fault of the contents.
         reason: &'static str,
     },
-    /// Compressed contents claim an implausible size, to which they cannot decompress.
+    /// Compressed contents claim a size to which they cannot expand.
     #[error("{what} cannot be decompressed: it claims an implausible size")]
     Implausible {
         /// Name of the section.
@@ -65,7 +65,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns an error if `count` is above `limit`.
+    /// Returns an error if `count` is larger than `limit`.
     pub(crate) fn limit(what: &'static str, count: u64, limit: u64) -> Result<(), Error> {
         if count > limit {
             return Err(Error::TooLarge { what, count, limit });

@@ -1,4 +1,4 @@
-//! The header at the beginning of a file.
+//! ELF header at the beginning of a file.
 
 use crate::error::Error;
 use crate::layout::{Fields, HEADER_SIZE, HEADER_SIZE_32};
@@ -7,7 +7,7 @@ use crate::source::{Bounded, Source};
 /// `Elf64_Ehdr` or `Elf32_Ehdr`.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
-    /// `true` for a file of 64 bits, `false` for one of 32.
+    /// `true` for a 64-bit file, `false` for a 32-bit file.
     pub is_64_bit: bool,
     /// Number of the processor architecture, `e_machine`.
     pub machine: u16,
@@ -26,15 +26,15 @@ pub struct Header {
 pub struct Table {
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Bytes of an entry.
+    /// Size of an entry, in bytes.
     pub entry_size: u16,
     /// Number of entries.
     pub count: u16,
 }
 
 impl Header {
-    /// Parses the header from the first bytes of a file; [`HEADER_SIZE`] of them suffice. Returns
-    /// `None` if it is no little-endian ELF file.
+    /// Parses the header from the first bytes of a file. [`HEADER_SIZE`] bytes suffice. Returns
+    /// `None` if the file is no little-endian ELF file.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         const MAGIC: &[u8] = b"\x7fELF";
         const LITTLE_ENDIAN: u8 = 1;
@@ -63,7 +63,7 @@ impl Header {
         })
     }
 
-    /// Returns whether the file is of 64 bits and for this processor architecture.
+    /// Returns whether this is a 64-bit file for this processor architecture.
     pub fn is_for(&self, machine: u16) -> bool {
         self.is_64_bit && self.machine == machine
     }
@@ -76,7 +76,7 @@ impl Header {
 }
 
 impl Table {
-    /// Returns an error if the entries do not have the size that the ELF format gives them.
+    /// Returns an error if the size of the entries is not the `expected` one of the ELF format.
     pub(crate) fn check(&self, what: &'static str, expected: usize) -> Result<(), Error> {
         if usize::from(self.entry_size) == expected {
             return Ok(());

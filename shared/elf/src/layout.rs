@@ -1,6 +1,6 @@
 //! Numbers of the ELF format, and little-endian fields of its structures.
 //!
-//! System V gABI, chapters 4 and 5. The extensions are GNU's
+//! Their source is the System V gABI, chapters 4 and 5. The extensions are GNU's
 //! (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
 
 /// `p_type` of a segment that is mapped.
@@ -25,7 +25,7 @@ pub const SHT_SYMTAB: u32 = 2;
 pub const SHT_STRTAB: u32 = 3;
 /// `sh_type` of notes.
 pub const SHT_NOTE: u32 = 7;
-/// `sh_type` of a section for which the file has no bytes.
+/// `sh_type` of a section without bytes in the file.
 pub const SHT_NOBITS: u32 = 8;
 /// `sh_type` of the dynamic linker's symbol table.
 pub const SHT_DYNSYM: u32 = 11;
@@ -39,11 +39,11 @@ pub const SHF_EXECINSTR: u64 = 4;
 /// `sh_flags`: the contents begin with a compression header.
 pub const SHF_COMPRESSED: u64 = 1 << 11;
 
-/// `e_shstrndx` of a file with the index in the first section's `sh_link`.
+/// `e_shstrndx` of a file that has the index in `sh_link` of the first section.
 pub const SHN_XINDEX: u16 = 0xffff;
 /// `st_shndx` of a symbol that another file defines.
 pub const SHN_UNDEF: u16 = 0;
-/// `st_shndx` of a symbol whose value is no address.
+/// `st_shndx` of a symbol whose value is not an address.
 pub const SHN_ABS: u16 = 0xfff1;
 
 /// `ch_type` of zlib data.
@@ -51,13 +51,13 @@ pub const ELFCOMPRESS_ZLIB: u32 = 1;
 /// `ch_type` of zstd data.
 pub const ELFCOMPRESS_ZSTD: u32 = 2;
 
-/// Type of a symbol of unknown kind: labels of assembly.
+/// Type of a symbol without a type, such as a label in assembly.
 pub const STT_NOTYPE: u8 = 0;
 /// Type of a variable's symbol.
 pub const STT_OBJECT: u8 = 1;
 /// Type of a function's symbol.
 pub const STT_FUNC: u8 = 2;
-/// Type of a symbol of a function that returns the function's address.
+/// Type of the symbol of a function that returns the address of the actual function.
 pub const STT_GNU_IFUNC: u8 = 10;
 
 /// `n_type` of the note with the build ID.
@@ -74,24 +74,24 @@ pub const DT_STRSZ: u64 = 10;
 /// `d_tag` of the GNU hash table of symbols.
 pub const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
-/// Bytes of `Elf64_Ehdr`.
+/// Size of `Elf64_Ehdr`, in bytes.
 pub const HEADER_SIZE: usize = 64;
-/// Bytes of `Elf32_Ehdr`.
+/// Size of `Elf32_Ehdr`, in bytes.
 pub const HEADER_SIZE_32: usize = 52;
-/// Bytes of `Elf64_Phdr`.
+/// Size of `Elf64_Phdr`, in bytes.
 pub const SEGMENT_SIZE: usize = 56;
-/// Bytes of `Elf32_Phdr`.
+/// Size of `Elf32_Phdr`, in bytes.
 pub const SEGMENT_SIZE_32: usize = 32;
-/// Bytes of `Elf64_Shdr`.
+/// Size of `Elf64_Shdr`, in bytes.
 pub const SECTION_SIZE: usize = 64;
-/// Bytes of `Elf32_Shdr`.
+/// Size of `Elf32_Shdr`, in bytes.
 pub const SECTION_SIZE_32: usize = 40;
-/// Bytes of `Elf64_Sym`.
+/// Size of `Elf64_Sym`, in bytes.
 pub const SYMBOL_SIZE: usize = 24;
-/// Bytes of `Elf32_Sym`.
+/// Size of `Elf32_Sym`, in bytes.
 pub const SYMBOL_SIZE_32: usize = 16;
 
-/// Bytes of a page. Segments are mapped at multiples of it.
+/// Size of a page, in bytes. Segments are mapped at multiples of this size.
 pub const PAGE: u64 = 4096;
 
 /// Little-endian numbers at byte offsets; 0 past the end.
@@ -129,8 +129,8 @@ impl Fields<'_> {
         u64::from_le_bytes(self.bytes(at))
     }
 
-    /// Returns the 64-bit number at `at` in files of 64 bits, and the 32-bit number at `at_32` in
-    /// files of 32 bits.
+    /// Returns the 64-bit number at `at` for a 64-bit file, and the 32-bit number at `at_32` for a
+    /// 32-bit file.
     #[inline]
     pub(crate) fn word(&self, is_64_bit: bool, at: usize, at_32: usize) -> u64 {
         if is_64_bit {

@@ -1,9 +1,10 @@
 //! Reads ELF files, with bounds.
 //!
-//! Other users made the files: every offset and size in them may be wrong, and a file may shrink
-//! while it is read. So nothing is mapped (a file that shrinks under a mapping raises SIGBUS).
-//! Each size is checked before memory is allocated for it. A [`Source`] may charge for a read, or
-//! refuse it, before the read. The layouts are those of elf(5) and the System V gABI.
+//! Other users made the files. Every offset and size in a file may be wrong, and the file may
+//! shrink during a read. This crate maps no file, because a file that shrinks under a mapping
+//! raises SIGBUS. It checks each size before it allocates memory for it. A [`Source`] may charge
+//! for a read, or refuse it, before the read. The layouts are those of elf(5) and the System V
+//! gABI.
 
 pub mod layout;
 

@@ -1,5 +1,5 @@
-//! Links from a program to its debug file: the build ID, the debug link, and the debug file that
-//! the program itself holds.
+//! Links from a program to its debug file: the build ID, the debug link, and the debug file inside
+//! the program.
 
 use std::io::Read;
 
@@ -10,14 +10,14 @@ use crate::reader::Elf;
 use crate::source::Source;
 use crate::symbols::NAME_LIMIT;
 
-/// Maximum bytes of a section or segment of notes.
+/// Maximum size of a section or segment of notes, in bytes.
 const NOTES_LIMIT: u64 = 64 << 10;
 /// Maximum number of sections and segments of notes that are read.
 const PLACES_LIMIT: usize = 64;
-/// Maximum bytes of `.gnu_debugdata`, and of the ELF file that it holds. A browser has one of 30
+/// Maximum size of `.gnu_debugdata`, and of the ELF file in it, in bytes. A browser has one of 30
 /// MB.
 const MINI_LIMIT: u64 = 64 << 20;
-/// Bytes that are decompressed at a time.
+/// Number of bytes that are decompressed at a time.
 const PIECE: usize = 64 << 10;
 
 const MINI: &str = ".gnu_debugdata";
@@ -25,7 +25,7 @@ const MINI: &str = ".gnu_debugdata";
 impl<S: Source> Elf<S> {
     /// Returns the GNU build ID, which names this build of the program.
     pub fn build_id(&self) -> Option<Vec<u8>> {
-        // In debug files the note segment has no contents, but the section has.
+        // The note segment of a debug file has no contents, but the note section does.
         let sections = self.sections().iter().filter(|s| s.kind == SHT_NOTE);
         let segments = self.segments().iter().filter(|s| s.kind == PT_NOTE);
         let segments = segments.map(|s| (s.offset, s.size));
@@ -41,7 +41,7 @@ impl<S: Source> Elf<S> {
     pub fn debug_link(&self) -> Option<(String, u32)> {
         let what = ".gnu_debuglink";
         let section = self.section(what)?;
-        // The checksum follows the name and its zero byte, 4-aligned.
+        // The checksum follows the name and its zero byte, at an offset that is a multiple of 4.
         let size = section.size.min(NAME_LIMIT as u64 + 8);
         let bytes = self.bytes(what, section.offset, size).ok()?;
         let end = bytes.iter().take(NAME_LIMIT).position(|&byte| byte == 0)?;
@@ -51,18 +51,18 @@ impl<S: Source> Elf<S> {
         is_whole.then(|| (name, Fields(checksum).u32(0)))
     }
 
-    /// Returns whether the file holds an ELF file in `.gnu_debugdata`. Distributions ship
-    /// stripped programs with it ("MiniDebugInfo" in gdb's manual). It has the symbols that
-    /// `.dynsym` lacks, and `.debug_frame`.
+    /// Returns whether the file contains an ELF file in `.gnu_debugdata` ("MiniDebugInfo" in gdb's
+    /// manual). Distributions add it to stripped programs. It has `.debug_frame`, and the symbols
+    /// that `.dynsym` lacks.
     pub fn has_mini_debug_information(&self) -> bool {
         self.has_contents(MINI)
     }
 
-    /// Decompresses the ELF file that the file holds, and calls `take` with its pieces in order.
-    /// See [`Elf::has_mini_debug_information`].
+    /// Decompresses the ELF file in `.gnu_debugdata`, and passes its pieces to `take` in order. See
+    /// [`Elf::has_mini_debug_information`].
     ///
     /// # Errors
-    /// If it cannot be read or decompressed, or `take` fails.
+    /// The section cannot be read or decompressed, or `take` fails.
     pub fn mini_debug_information<E: From<Error>>(
         &self,
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
@@ -87,8 +87,8 @@ impl<S: Source> Elf<S> {
     }
 }
 
-/// Finds the build ID among ELF notes. A note has the sizes of its name and of its contents, its
-/// type, then name and contents, both 4-aligned.
+/// Finds the build ID in the bytes of ELF notes. A note has the size of its name, the size of its
+/// contents, and its type. Name and contents follow, each at an offset that is a multiple of 4.
 pub fn find_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
     const HEADER: usize = 12;
     while notes.len() >= HEADER {

@@ -12,18 +12,18 @@ use crate::sections::Section;
 use crate::source::Source;
 use crate::symbols::Symbol;
 
-/// Maximum bytes of symbols, and of their names, that are searched.
+/// Maximum size of the symbols that are searched, in bytes. The same limit holds for their names.
 const SEARCH_LIMIT: u64 = 32 << 20;
-/// Maximum number of symbols of a chain of the hash table that are read. Linkers put a few in
-/// each chain.
+/// Maximum number of symbols that are read of a chain of the hash table. Linkers put a few symbols
+/// in each chain.
 const CHAIN_LIMIT: u64 = 1024;
-/// Maximum bytes of a variable.
+/// Maximum size of a variable, in bytes.
 const VARIABLE_LIMIT: u64 = 1 << 20;
 
 impl<S: Source> Elf<S> {
-    /// Calls `visit` with the name and the addresses of every function in the full symbol table.
-    /// A file without one has the functions of the dynamic symbol table. The range of a function
-    /// of unknown size is empty. Symbols that cannot be read are left out.
+    /// Calls `visit` with the name and the addresses of every function in the full symbol table. If
+    /// the file has no full symbol table, `visit` gets the functions of the dynamic symbol table.
+    /// The range of a function of unknown size is empty. Symbols that cannot be read are left out.
     pub fn for_each_function(&self, mut visit: impl FnMut(&[u8], Range<u64>)) {
         let kinds = [SHT_SYMTAB, SHT_DYNSYM].into_iter();
         let Some(kind) = kinds
@@ -33,7 +33,7 @@ impl<S: Source> Elf<S> {
             return;
         };
         self.for_each_symbol(kind, |symbol, name| {
-            // Assembly has labels of no type within its functions.
+            // Assembly has local labels without a type inside its functions.
             if matches!(symbol.kind(), STT_FUNC | STT_GNU_IFUNC)
                 || symbol.kind() == STT_NOTYPE && !symbol.is_local()
             {
@@ -42,7 +42,7 @@ impl<S: Source> Elf<S> {
         });
     }
 
-    /// Returns the virtual addresses of the functions whose names are `wanted`. Functions of
+    /// Returns the virtual addresses of the functions whose names `wanted` accepts. Functions of
     /// unknown size are left out.
     pub fn functions(&self, wanted: impl Fn(&[u8]) -> bool) -> Vec<Range<u64>> {
         let mut found = Vec::new();
@@ -54,9 +54,9 @@ impl<S: Source> Elf<S> {
         found
     }
 
-    /// Returns the virtual addresses of the variable with this name, if the file defines it and
-    /// gives its size. The search covers the dynamic symbols, by their hash table if a file of 64
-    /// bits has one, and then the full symbol table.
+    /// Returns the virtual addresses of the variable with this name, if the file defines it and has
+    /// its size. Searches the dynamic symbols first, by their hash table if this is a 64-bit file
+    /// with a hash table. Then searches the full symbol table.
     pub fn variable(&self, name: &str) -> Option<Range<u64>> {
         let name = name.as_bytes();
         let is_64_bit = self.header().is_64_bit;
@@ -67,15 +67,15 @@ impl<S: Source> Elf<S> {
         dynamic.or_else(|| self.in_order(SHT_SYMTAB, name))
     }
 
-    /// Returns the `size` bytes at a virtual address as they are after loading; `None` if the
-    /// file does not have all of them.
+    /// Returns the `size` bytes at a virtual address as they are after loading; `None` if the file
+    /// lacks some of them.
     pub fn initial_bytes(&self, address: u64, size: u64) -> Option<Vec<u8>> {
         let offset = self.segments().offset(address, size)?;
         let is_accepted = size <= VARIABLE_LIMIT;
         is_accepted.then(|| self.bytes("variable", offset, size).ok())?
     }
 
-    /// Calls `visit` with every symbol that the file defines, and the beginning of its name.
+    /// Calls `visit` with every symbol that the file defines, and with the beginning of its name.
     fn for_each_symbol(&self, kind: u32, mut visit: impl FnMut(&Symbol, &[u8])) {
         let Ok(Some(table)) = self.symbol_table(kind) else {
             return;
@@ -102,9 +102,9 @@ impl<S: Source> Elf<S> {
         found
     }
 
-    /// Looks up a variable in `.gnu.hash`: a Bloom filter, then the first symbol of each bucket,
-    /// then the hash of each symbol. The lowest bit of a hash marks the last symbol of a chain
-    /// (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
+    /// Looks up a variable in `.gnu.hash`. The table has a Bloom filter, the first symbol of each
+    /// bucket, and the hash of each symbol. The lowest bit of a hash marks the last symbol of a
+    /// chain (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
     fn by_hash(&self, table: &Section, name: &[u8]) -> Option<Range<u64>> {
         let header = self.part(table, 0, 16)?;
         let header = Fields(&header);
@@ -135,7 +135,7 @@ impl<S: Source> Elf<S> {
         None
     }
 
-    /// Returns the addresses of the dynamic symbol at this index, if it is a variable with this
+    /// Returns the addresses of the dynamic symbol with this index, if it is a variable with this
     /// name.
     fn dynamic_symbol(&self, table: &Section, index: u64, name: &[u8]) -> Option<Range<u64>> {
         let section = |index: u32| self.sections().get(index as usize);
@@ -149,7 +149,7 @@ impl<S: Source> Elf<S> {
         is_meant.then(|| sized(symbol.range()))?
     }
 
-    /// Reads `size` bytes of a section, from its offset `at` on.
+    /// Reads `size` bytes of a section, beginning at the offset `at` within the section.
     fn part(&self, section: &Section, at: u64, size: u64) -> Option<Vec<u8>> {
         let within = at.checked_add(size)? <= section.size;
         let offset = section.offset.checked_add(at).filter(|_| within)?;
@@ -161,7 +161,7 @@ fn sized(range: Range<u64>) -> Option<Range<u64>> {
     (!range.is_empty()).then_some(range)
 }
 
-/// Returns the hash of a name: `dl_new_hash` of glibc's elf/dl-lookup.c.
+/// Returns the hash of a name (`dl_new_hash` of glibc's elf/dl-lookup.c).
 fn gnu_hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, &byte| {
         hash.wrapping_mul(33).wrapping_add(u32::from(byte))

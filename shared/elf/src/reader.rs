@@ -7,7 +7,7 @@ use crate::sections::{Section, Sections};
 use crate::segments::Segments;
 use crate::source::{Bounded, Source};
 
-/// An ELF file: its headers, and the source of all other bytes.
+/// ELF file, with its headers and the source of all other bytes.
 pub struct Elf<S> {
     file: Bounded<S>,
     header: Header,
@@ -19,17 +19,17 @@ impl<S: Source> Elf<S> {
     /// Reads all headers.
     ///
     /// # Errors
-    /// If the file is not a little-endian ELF file, or not all headers can be read.
+    /// The file is not a little-endian ELF file, or a header cannot be read.
     pub fn read(source: S) -> Result<Self, Error> {
         let mut elf = Elf::read_start(source)?;
         elf.sections = Sections::read(&elf.file, &elf.header)?;
         Ok(elf)
     }
 
-    /// Reads the headers as a loader does: section headers that cannot be read are left out.
+    /// Reads the headers as a loader does. Leaves out section headers that cannot be read.
     ///
     /// # Errors
-    /// If the file is not a little-endian ELF file, or its program headers cannot be read.
+    /// The file is not a little-endian ELF file, or its program headers cannot be read.
     pub fn read_loaded(source: S) -> Result<Self, Error> {
         let mut elf = Elf::read_start(source)?;
         elf.sections = Sections::read(&elf.file, &elf.header).unwrap_or_default();
@@ -68,30 +68,30 @@ impl<S: Source> Elf<S> {
         self.sections.all()
     }
 
-    /// Returns the section of this name that has bytes in the file.
+    /// Returns the section with this name, if it has bytes in the file.
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.find(name)
     }
 
-    /// Returns the first section of this type, `SHT_...`. The gABI allows one symbol table of
-    /// each type.
+    /// Returns the first section of this type (`SHT_...`). The gABI allows one symbol table of each
+    /// type.
     pub fn section_of_kind(&self, kind: u32) -> Option<&Section> {
         self.sections().iter().find(|section| section.kind == kind)
     }
 
-    /// Returns whether the file has contents for the name of a section. A section `.debug_…` may
-    /// have the name `.zdebug_…` in the file.
+    /// Returns whether the file has contents for the section `name`. In the file, a section
+    /// `.debug_…` may have the name `.zdebug_…`.
     pub fn has_contents(&self, name: &str) -> bool {
         self.sections.find_contents(name).is_some()
     }
 
-    /// Reads and decompresses the contents for the name of a section; returns no bytes if there
-    /// are none. See [`Elf::has_contents`].
+    /// Reads and decompresses the contents of the section `name`. Returns no bytes if there are no
+    /// contents. See [`Elf::has_contents`].
     ///
-    /// The numbers of bytes that are read and decompressed are subtracted from `room`.
+    /// Subtracts the numbers of bytes that are read and decompressed from `room`.
     ///
     /// # Errors
-    /// If the contents cannot be read, are not what they claim, or take more than `room`.
+    /// The contents cannot be read, are not what their header claims, or take more than `room`.
     pub fn contents(&self, name: &'static str, room: &mut u64) -> Result<Vec<u8>, Error> {
         match self.sections.find_contents(name) {
             Some((section, compression)) => self.unpack(name, section, compression, room),
@@ -99,11 +99,11 @@ impl<S: Source> Elf<S> {
         }
     }
 
-    /// Reads and decompresses the contents of a section. See [`Elf::contents`]; `what` names them
-    /// in errors.
+    /// Reads and decompresses the contents of a section, like [`Elf::contents`]. Errors name the
+    /// contents `what`.
     ///
     /// # Errors
-    /// If the contents cannot be read, are not what they claim, or take more than `room`.
+    /// The contents cannot be read, are not what their header claims, or take more than `room`.
     pub fn section_contents(
         &self,
         what: &'static str,
@@ -137,23 +137,23 @@ impl<S: Source> Elf<S> {
         self.sections.compression(section).is_some()
     }
 
-    /// Reads all of `size` bytes at an offset in the file; `what` names them in errors.
+    /// Reads exactly `size` bytes at an offset in the file. Errors name the bytes `what`.
     ///
     /// # Errors
-    /// If the file does not have all of them, or the source refuses them.
+    /// The file lacks some of the bytes, or the source refuses to read them.
     pub fn bytes(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, Error> {
         self.file.bytes(what, offset, size)
     }
 
     /// Fills `buffer` from an offset in the file. Returns the number of bytes read, which is
-    /// lower at the end of the file; `None` if they cannot be read.
+    /// smaller at the end of the file; `None` if they cannot be read.
     pub(crate) fn fill(&self, what: &'static str, offset: u64, buffer: &mut [u8]) -> Option<usize> {
         let size = buffer.len() as u64;
         self.file.charge(what, offset, size).ok()?;
         self.file.fill(offset, buffer).ok()
     }
 
-    /// Charges for bytes of `what` that are decompressed piece by piece.
+    /// Charges for bytes of `what` that the caller decompresses piece by piece.
     pub(crate) fn charge(&self, what: &'static str, size: u64) -> Result<(), Error> {
         self.file.charge(what, 0, size)
     }

@@ -1,4 +1,4 @@
-//! Section headers, and the search for sections by name.
+//! Section headers, and lookup of sections by name.
 
 use std::ops::Range;
 
@@ -12,28 +12,28 @@ use crate::source::{Bounded, Source};
 
 /// Maximum number of section headers.
 const SECTION_LIMIT: u64 = 64 << 10;
-/// Maximum bytes of section names; linked files have a few hundred.
+/// Maximum size of all section names, in bytes. Linked files have a few hundred bytes.
 const NAMES_LIMIT: u64 = 1 << 20;
-/// Maximum bytes of a section's name that are compared. All names that callers search are
-/// shorter.
+/// Maximum number of bytes that are compared of a section's name. All names that callers look up
+/// are shorter.
 const NAME_LIMIT: usize = 64;
 
-/// A section header, `Elf64_Shdr` or `Elf32_Shdr`.
+/// Section header, `Elf64_Shdr` or `Elf32_Shdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section {
-    /// Offset of its name in the section with names, in bytes.
+    /// Offset of the name in the section with names, in bytes.
     pub name: u32,
-    /// `SHT_...`.
+    /// Type, `SHT_...`.
     pub kind: u32,
-    /// `SHF_...`.
+    /// Flags, `SHF_...`.
     pub flags: u64,
-    /// Virtual address; 0 if it is not loaded.
+    /// Virtual address; 0 if the section is not loaded.
     pub address: u64,
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Bytes in the file, or in memory if the file has none.
+    /// Size in the file, in bytes. For a section without bytes in the file, size in memory.
     pub size: u64,
-    /// Index of the section that this one refers to.
+    /// Index of the section that this section refers to.
     pub link: u32,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Reads section headers. A file without them is valid, but has no symbols.
+    /// Reads all section headers. A file without section headers is valid, but has no symbols.
     pub(crate) fn read<S: Source>(file: &Bounded<S>, header: &Header) -> Result<Sections, Error> {
         let (table, is_64_bit) = (header.sections, header.is_64_bit);
         if table.offset == 0 {
@@ -85,7 +85,7 @@ impl Sections {
             SECTION_SIZE_32
         };
         table.check(what, size)?;
-        // The first section holds the numbers that do not fit the file header.
+        // The first section contains the numbers that are too large for the ELF header.
         let count = match table.count {
             0 => {
                 let first = file.bytes(what, table.offset, size as u64)?;
@@ -121,14 +121,14 @@ impl Sections {
         &self.all
     }
 
-    /// Returns the section of this name that has bytes in the file.
+    /// Returns the section with this name, if it has bytes in the file.
     pub(crate) fn find(&self, name: &str) -> Option<&Section> {
         self.find_by(|found| found == name.as_bytes())
     }
 
-    /// Returns the section with the contents for this name, if it has any, and the header before
-    /// them if they are compressed. A section `.debug_…` may have the name `.zdebug_…` in the
-    /// file.
+    /// Returns the section with the contents for this name, if there are any. If the contents are
+    /// compressed, also returns the header before them. In the file, a section `.debug_…` may have
+    /// the name `.zdebug_…`.
     pub(crate) fn find_contents(
         &self,
         name: &str,
@@ -143,7 +143,7 @@ impl Sections {
         (section.size > 0).then_some((section, Some(compressed::Header::Gnu)))
     }
 
-    /// Returns the header before the contents of a section, if they are compressed.
+    /// Returns the kind of header before the contents of a section, if they are compressed.
     pub(crate) fn compression(&self, section: &Section) -> Option<compressed::Header> {
         let header = if self.is_64_bit {
             compressed::Header::Elf64

@@ -1,4 +1,4 @@
-//! Program headers: the segments of a file, and the addresses at which they are loaded.
+//! Program headers: the segments of a file, and the addresses where a loader maps them.
 
 use std::ops::Range;
 
@@ -7,28 +7,28 @@ use crate::headers::Header;
 use crate::layout::{Fields, PAGE, PF_W, PF_X, PT_LOAD, SEGMENT_SIZE, SEGMENT_SIZE_32};
 use crate::source::{Bounded, Source};
 
-/// Maximum number of program headers; linked files have a dozen.
+/// Maximum number of program headers. Linked files have a dozen.
 const SEGMENT_LIMIT: u64 = 4 << 10;
 
-/// A program header, `Elf64_Phdr` or `Elf32_Phdr`.
+/// Program header, `Elf64_Phdr` or `Elf32_Phdr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// `PT_...`.
+    /// Type, `PT_...`.
     pub kind: u32,
-    /// `PF_...`.
+    /// Flags, `PF_...`.
     pub flags: u32,
     /// Offset in the file, in bytes.
     pub offset: u64,
     /// Virtual address of the byte at `offset`.
     pub address: u64,
-    /// Bytes in the file.
+    /// Size in the file, in bytes.
     pub size: u64,
-    /// Bytes in memory. Bytes that the file does not have are 0 there.
+    /// Size in memory, in bytes. Bytes that the file lacks are 0.
     pub memory_size: u64,
 }
 
 impl Segment {
-    /// Parses a program header of a file of 64 bits.
+    /// Parses a program header of a 64-bit file.
     pub fn parse(bytes: &[u8]) -> Segment {
         Segment::new(bytes, true)
     }
@@ -58,13 +58,13 @@ impl Segment {
         self.is_loaded() && self.flags & PF_X != 0
     }
 
-    /// Returns the offsets in the file of the segment.
+    /// Returns the offsets of the segment's bytes in the file.
     pub fn file_range(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.size)
     }
 
-    /// Returns the pages of the file that contain the segment, and the virtual address of the
-    /// first page.
+    /// Returns the pages of the file that contain the segment, and the virtual address of the first
+    /// of these pages.
     fn pages(&self) -> (Range<u64>, u64) {
         let before = self.offset % PAGE;
         let start = self.offset - before;
@@ -88,10 +88,10 @@ impl From<Vec<Segment>> for Segments {
 }
 
 impl Segments {
-    /// Reads only the program headers of a file, and its ELF header.
+    /// Reads only the ELF header and the program headers of a file.
     ///
     /// # Errors
-    /// If the file cannot be read, or is not a little-endian ELF file.
+    /// The file cannot be read, or is not a little-endian ELF file.
     pub fn read(source: impl Source) -> Result<Segments, Error> {
         let file = Bounded::new(source)?;
         let header = Header::read(&file)?;
@@ -122,7 +122,7 @@ impl Segments {
         Ok(Segments(segments.collect()))
     }
 
-    /// Returns all segments in the order of the file.
+    /// Returns all segments, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.0.iter()
     }
@@ -137,9 +137,9 @@ impl Segments {
         self.iter().filter(|segment| segment.is_code())
     }
 
-    /// Returns the virtual address of the code at an offset in the file.
+    /// Returns the virtual address of the code at this offset in the file.
     pub fn address(&self, offset: u64) -> Option<u64> {
-        // Segments may share a page of the file; only one of them is code.
+        // Segments may share a page of the file, but only one of them is code.
         let mut code = self.code();
         code.find_map(|segment| {
             let into = offset.checked_sub(segment.offset)?;
@@ -147,8 +147,8 @@ impl Segments {
         })?
     }
 
-    /// Returns the virtual address of the start of a mapping of code, from its offset in the
-    /// file. The offset is a multiple of the page size, so other bytes may come before the code.
+    /// Returns the virtual address at the start of a mapping of code, from the mapping's offset in
+    /// the file. The offset is a multiple of the page size, so other bytes may precede the code.
     pub fn mapped_address(&self, offset: u64) -> Option<u64> {
         let mut code = self.code();
         let segment = code.find(|segment| {
@@ -161,8 +161,8 @@ impl Segments {
         segment.address.checked_add_signed(into)
     }
 
-    /// Returns the offset in the file of the `size` bytes at a virtual address, if the file has
-    /// all of them.
+    /// Returns the offset in the file of the `size` bytes at a virtual address, if the file has all
+    /// of these bytes.
     #[inline]
     pub fn offset(&self, address: u64, size: u64) -> Option<u64> {
         self.loaded().find_map(|segment| {
@@ -172,7 +172,7 @@ impl Segments {
         })
     }
 
-    /// Returns the offset in the file of the code at these virtual addresses, if the pages of a
+    /// Returns the offset in the file of the code at these virtual addresses, if the pages of one
     /// segment have all of it.
     pub fn code_offset(&self, addresses: Range<u64>) -> Option<u64> {
         let mut code = self.code().filter(|_| addresses.start < addresses.end);
@@ -184,7 +184,7 @@ impl Segments {
         })
     }
 
-    /// Returns whether a virtual address is in a writable segment.
+    /// Returns whether a virtual address is inside a writable segment.
     pub fn has_data(&self, address: u64) -> bool {
         let mut data = self.loaded().filter(|segment| segment.flags & PF_W != 0);
         data.any(|segment| {
@@ -193,9 +193,9 @@ impl Segments {
         })
     }
 
-    /// Returns the possible load biases of the file if an offset in it is mapped at `start`. A
-    /// bias is the difference between addresses in memory and virtual addresses. There may be
-    /// several, because segments may share a page of the file.
+    /// Returns the possible load biases of the file, if the mapping of `offset` begins at the
+    /// address `start`. A bias is the difference between addresses in memory and virtual addresses.
+    /// Several biases are possible, because segments may share a page of the file.
     pub fn biases(&self, offset: u64, start: u64) -> impl Iterator<Item = u64> {
         self.loaded().filter_map(move |segment| {
             let (file, address) = segment.pages();

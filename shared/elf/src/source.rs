@@ -1,4 +1,4 @@
-//! Sources of the bytes of a file.
+//! Sources of a file's bytes.
 
 use std::fs::File;
 use std::io;
@@ -6,31 +6,31 @@ use std::os::unix::fs::FileExt;
 
 use crate::error::Error;
 
-/// Maximum bytes that are read at once. Callers have stricter bounds for what they read.
+/// Maximum number of bytes that are read at once. Callers have stricter bounds.
 const READ_LIMIT: u64 = 512 << 20;
 
-/// Bytes at offsets: a file, or an image in memory.
+/// Bytes at offsets, such as those of a file or of an image in memory.
 ///
-/// Files are read, never mapped: their owners may truncate them at any time, and a mapping
-/// would then raise SIGBUS.
+/// Files are read and never mapped. Their owners may truncate them at any time, and a mapping would
+/// then raise SIGBUS.
 pub trait Source {
-    /// Reads at `offset` into `buffer`, and returns the number of bytes read, which is 0 at the
+    /// Reads bytes at `offset` into `buffer`. Returns the number of bytes read, which is 0 at the
     /// end.
     ///
     /// # Errors
-    /// If reading fails.
+    /// The bytes cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Returns the size in bytes.
     ///
     /// # Errors
-    /// If the size is not known.
+    /// The size is unknown.
     fn size(&self) -> io::Result<u64>;
 
-    /// Charges for bytes, before they are read or decompressed.
+    /// Charges for bytes, before the caller reads or decompresses them.
     ///
     /// # Errors
-    /// If the source refuses them. The caller then does not read them.
+    /// The source refuses the bytes. The caller must not read them then.
     fn charge(&self, _bytes: u64) -> io::Result<()> {
         Ok(())
     }
@@ -86,7 +86,7 @@ impl Source for Vec<u8> {
     }
 }
 
-/// A source that is read within its initial size.
+/// Source that is read only within the size that it had at first.
 pub(crate) struct Bounded<S> {
     pub(crate) source: S,
     size: u64,
@@ -118,7 +118,7 @@ impl<S: Source> Bounded<S> {
         })
     }
 
-    /// Reads all of `size` bytes at `offset`.
+    /// Reads exactly `size` bytes at `offset`.
     pub(crate) fn bytes(
         &self,
         what: &'static str,
@@ -126,7 +126,7 @@ impl<S: Source> Bounded<S> {
         size: u64,
     ) -> Result<Vec<u8>, Error> {
         let out_of_bounds = || Error::OutOfBounds { what, offset, size };
-        // A header may claim any size, so it is checked before memory is allocated.
+        // A header may claim any size, so the size is checked before memory is allocated.
         if offset.checked_add(size).is_none_or(|end| end > self.size) {
             return Err(out_of_bounds());
         }
@@ -145,8 +145,8 @@ impl<S: Source> Bounded<S> {
         }
     }
 
-    /// Fills `buffer` from `offset`. Returns the number of bytes read, which is lower at the end.
-    /// The caller has charged for them.
+    /// Fills `buffer` from `offset`. Returns the number of bytes read, which is smaller at the end.
+    /// The caller must have charged for these bytes.
     pub(crate) fn fill(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {

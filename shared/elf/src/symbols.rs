@@ -1,4 +1,4 @@
-//! Symbol tables, and the names in them.
+//! Symbol tables, and the names of their symbols.
 
 use std::ops::Range;
 
@@ -10,26 +10,26 @@ use crate::source::Source;
 
 /// Maximum number of symbols in a table.
 const SYMBOL_LIMIT: u64 = 32 << 20;
-/// Maximum bytes of a compressed table, compressed and decompressed together. The same limit
-/// holds for its compressed names.
+/// Maximum size of a compressed table, in bytes. Its compressed and its decompressed size count
+/// together. The same limit holds for compressed names.
 const DECOMPRESSED_LIMIT: u64 = 256 << 20;
-/// Maximum bytes of a name, its zero byte included, as it is in the file.
+/// Maximum size of a name in the file, in bytes, including its zero byte.
 pub(crate) const NAME_LIMIT: usize = 4 << 10;
 /// Number of symbols that are read at a time.
 const BATCH: u64 = 4 << 10;
 
-/// A symbol, without its name.
+/// Symbol without its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbol {
-    /// Offset of its name among the names of its table, in bytes.
+    /// Offset of the name among the names of the table, in bytes.
     pub name: u32,
     /// Type and binding, `st_info`.
     pub info: u8,
-    /// Index of the section that defines it; `SHN_UNDEF` if none does.
+    /// Index of the section that defines the symbol; `SHN_UNDEF` if no section does.
     pub section: u16,
     /// Virtual address.
     pub address: u64,
-    /// Bytes; 0 if the size is not known.
+    /// Size in bytes; 0 if it is unknown.
     pub size: u64,
 }
 
@@ -48,13 +48,13 @@ impl Symbol {
         }
     }
 
-    /// Returns the type of the symbol, `STT_...`.
+    /// Returns the type of the symbol (`STT_...`).
     #[inline]
     pub fn kind(&self) -> u8 {
         self.info & 0xf
     }
 
-    /// Returns whether other files cannot refer to the symbol.
+    /// Returns whether the symbol is local, so that other files cannot refer to it.
     #[inline]
     pub fn is_local(&self) -> bool {
         self.info >> 4 == 0
@@ -66,14 +66,14 @@ impl Symbol {
         self.section != SHN_UNDEF
     }
 
-    /// Returns the addresses of the symbol; none if its size is not known.
+    /// Returns the addresses of the symbol; an empty range if its size is unknown.
     #[inline]
     pub fn range(&self) -> Range<u64> {
         self.address..self.address.saturating_add(self.size)
     }
 }
 
-/// A symbol table with its names.
+/// Symbol table, and the names of its symbols.
 pub struct SymbolTable<'e, S> {
     elf: &'e Elf<S>,
     symbols: Place,
@@ -107,11 +107,11 @@ impl Place {
 }
 
 impl<S: Source> Elf<S> {
-    /// Returns the symbol table of this type, `SHT_SYMTAB` or `SHT_DYNSYM`; `None` if there is
-    /// none. A table that is not compressed is not read yet.
+    /// Returns the symbol table of this type, `SHT_SYMTAB` or `SHT_DYNSYM`; `None` if the file has
+    /// none. Decompresses a compressed table now. Does not read another table yet.
     ///
     /// # Errors
-    /// If the table has no names, or it or its names cannot be decompressed.
+    /// The table has no names, or the table or its names cannot be decompressed.
     pub fn symbol_table(&self, kind: u32) -> Result<Option<SymbolTable<'_, S>>, Error> {
         let Some(table) = self.section_of_kind(kind) else {
             return Ok(None);
@@ -138,7 +138,7 @@ impl<S: Source> SymbolTable<'_, S> {
     /// Calls `visit` with every symbol.
     ///
     /// # Errors
-    /// If the symbols cannot be read or are too many, or `visit` fails.
+    /// The symbols cannot be read, the table has too many of them, or `visit` fails.
     pub fn for_each<E: From<Error>>(
         &self,
         mut visit: impl FnMut(Symbol) -> Result<(), E>,
@@ -169,7 +169,8 @@ impl<S: Source> SymbolTable<'_, S> {
         }
     }
 
-    /// Reads the name at an offset among the names; `None` if it is empty, too long or missing.
+    /// Reads the name at an offset among the names; `None` if the name is empty, too long or
+    /// missing.
     pub fn name(&self, offset: u32) -> Option<String> {
         let offset = u64::from(offset);
         let mut name = Vec::new();
@@ -201,8 +202,8 @@ impl<S: Source> SymbolTable<'_, S> {
         (is_whole && !name.is_empty()).then(|| name.into_owned())
     }
 
-    /// Reads all names. Returns no names if they cannot be read, or have more than `limit` bytes
-    /// together.
+    /// Reads all names. Returns no names if they cannot be read, or if their total size exceeds
+    /// `limit` bytes.
     pub(crate) fn names(&self, limit: u64) -> Names {
         if self.names.size() > limit {
             return Names(Vec::new());
@@ -215,7 +216,7 @@ impl<S: Source> SymbolTable<'_, S> {
     }
 }
 
-/// Appends the bytes before the first zero byte, and returns whether there is one.
+/// Appends the bytes before the first zero byte. Returns whether there is a zero byte.
 fn append_name(name: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|&byte| byte == 0);
     name.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
@@ -226,10 +227,10 @@ fn append_name(name: &mut Vec<u8>, bytes: &[u8]) -> bool {
 pub(crate) struct Names(Vec<u8>);
 
 impl Names {
-    /// Maximum bytes of a name that are returned.
+    /// Maximum number of bytes that are returned of a name.
     const PREFIX: usize = 512;
 
-    /// Returns the name at an offset, or its beginning if it is long.
+    /// Returns the name at an offset, or the beginning of a long name.
     #[inline]
     pub(crate) fn get(&self, offset: u32) -> &[u8] {
         let rest = self.0.get(offset as usize..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Bounds of reads, and charges for them.
+//! Tests of the bounds of reads, and of the charges for them.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -25,7 +25,7 @@ fn other_files_are_refused() {
         assert!(matches!(Segments::read(&other), Err(Error::NotElf)));
     }
     assert!(matches!(Elf::read(&head[..51]), Err(Error::NotElf)));
-    // Entries of another size.
+    // Entries of an unexpected size are refused.
     for at in [54, 58] {
         let mut other = head.clone();
         other[at] -= 1;
@@ -38,7 +38,8 @@ fn sections_beyond_what_the_header_can_count_are_bounded() {
     let sections = |count: u64| {
         let mut head = [0; 128];
         head[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        // e_shoff, e_shentsize, and sh_size of the first section.
+        // The offsets 40, 58 and 64 + 32 are those of e_shoff, e_shentsize, and sh_size of the
+        // first section.
         head[40] = 64;
         head[58] = 64;
         head[64 + 32..][..8].copy_from_slice(&count.to_le_bytes());
@@ -116,7 +117,7 @@ fn contents_are_read_up_to_the_end_of_the_file_if_there_is_room() {
             size,
             link: 0,
         }];
-        // The file ends after the contents.
+        // The section begins at the end of the file.
         let mut bytes = made(&sections);
         let end = (bytes.len() as u64).to_le_bytes();
         let header = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize + 64;

@@ -1,4 +1,4 @@
-//! Files in every form that the reader supports, intact and tampered with.
+//! Reads files in every form that the reader supports, intact and tampered with.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -19,7 +19,7 @@ static int hidden(int argument) { return shared(argument) + 1; }
 int (*taken)(int) = hidden;
 ";
 
-/// Sections that may hold debug information.
+/// Sections that may contain debug information.
 const SECTIONS: [&str; 5] = [
     ".debug_info",
     ".debug_line",
@@ -27,7 +27,7 @@ const SECTIONS: [&str; 5] = [
     ".eh_frame",
     ".gnu_debuglink",
 ];
-/// Maximum bytes of all sections.
+/// Maximum size of all sections, in bytes.
 const ROOM: u64 = 64 << 20;
 
 fn library(options: &[&str]) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn library(options: &[&str]) -> Vec<u8> {
     compile("c", SOURCE, &[&small[..], options].concat())
 }
 
-/// Returns one file in each form.
+/// Returns one file in each supported form.
 fn seeds() -> Vec<Vec<u8>> {
     let plain = library(&["-g", "-Wl,-z,noseparate-code"]);
     let compressed = ["zlib-gabi", "zlib-gnu", "zstd"]
@@ -117,8 +117,7 @@ fn tampered_files_do_no_harm() {
     tamper::tamper("files", &seeds(), |bytes| {
         let (_, cost) = tamper::cost(|| read_all(bytes));
         assert!(cost.time < Duration::from_secs(2), "{cost:?}");
-        // Contents decompress to a hundred times their size at most, and `xz` allocates a
-        // dictionary.
+        // Contents expand to at most a hundred times their size, and `xz` allocates a dictionary.
         let most = (64 << 20) + 128 * bytes.len();
         assert!(cost.bytes < most, "{cost:?} for {}", bytes.len());
     });

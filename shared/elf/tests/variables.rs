@@ -1,5 +1,5 @@
-//! Compares variables that are found by name with binutils' readelf. Also finds variables in
-//! images with wrong symbols.
+//! Compares variables that are found by name with the output of binutils' readelf. Also looks up
+//! variables in images with wrong symbols.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -51,7 +51,7 @@ fn variables_are_found_however_they_are_listed() {
         let constant = 0x0102_0304_0506_0708_u64.to_le_bytes();
         assert_eq!(elf.initial_bytes(start("constant"), 8).unwrap(), constant);
         assert_eq!(elf.initial_bytes(start("text") + 1, 4).unwrap(), b"ext\0");
-        // The file has no bytes for zeros.
+        // The file has no bytes for `zeros`, which consists of zeros.
         assert_eq!(elf.initial_bytes(start("zeros"), 5000), None);
         assert_eq!(elf.initial_bytes(u64::MAX - 3, 8), None);
         assert_eq!(elf.initial_bytes(0, u64::MAX), None);
@@ -94,7 +94,7 @@ fn the_systems_library_has_those_that_readelf_has() {
     }
 }
 
-/// Returns the C library that this process uses.
+/// Returns the path of the C library that this process uses.
 fn library() -> String {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let mut paths = maps

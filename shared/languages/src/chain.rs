@@ -1,11 +1,11 @@
-//! Frames that a runtime keeps of one thread.
+//! Chain of the frames that a runtime keeps for one thread.
 
 use crate::interleave::Link;
 
 /// Call of a function that has not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Address of the function's code object or method.
+    /// Address of the code object or method of the function.
     pub code: u64,
     /// Position in the code, in units of the language; negative if the function has not begun.
     pub instruction: i32,
@@ -13,29 +13,29 @@ pub struct Frame {
     pub checksum: u32,
 }
 
-/// End of a chain.
+/// Reason why a chain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// The thread does not belong to the runtime.
     NoThread,
-    /// The chain ends at the thread's first frame.
+    /// The chain ends at the first frame of the thread.
     Whole,
     /// Memory could not be read.
     ReadFailed,
-    /// The chain has more links than were asked for.
+    /// The chain has more links than the caller wants.
     TooDeep,
-    /// The chain has a value that no runtime leaves there.
+    /// The chain has a value that no runtime writes there.
     Broken,
-    /// The chain was not read before the thread ran on.
+    /// The thread ran again before the chain was read.
     NotRead,
 }
 
-/// Frames of a thread.
+/// Frames of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Links of the chain, leaf first.
+    /// Links of the chain, from leaf to root.
     pub links: Vec<Link<Frame>>,
-    /// Reason why the chain has no more links.
+    /// Reason why the chain ended.
     pub end: End,
 }
 

@@ -1,51 +1,49 @@
-//! Merge of an interpreter's frames with native ones.
+//! Merges the frames of an interpreter with native frames.
 //!
-//! An interpreter leaves a mark on the native stack where it is entered: an anchor. The native
-//! frame whose bytes contain the anchor belongs to the function that runs the frames up to the
-//! anchor. These frames replace the native frame.
+//! An interpreter leaves an anchor on the native stack each time it is entered. The native frame
+//! that contains the anchor belongs to the function that runs the frames up to the anchor. These
+//! frames replace the native frame.
 
-/// Link of an interpreter's chain of frames, leaf first.
+/// Link of an interpreter's chain of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link<F> {
-    /// A frame of the language.
+    /// Frame of the language.
     Frame(F),
-    /// The native frame with this address on its stack runs the frames since the last anchor.
+    /// The native frame that contains this address runs the frames since the last anchor.
     Anchor(u64),
 }
 
-/// Frame of a stack that has both kinds.
+/// Frame of a stack with native frames and frames of a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mixed<F> {
-    /// The native frame of this index, leaf first.
+    /// Native frame with this index, counted from the leaf.
     Native(usize),
-    /// A frame of the language.
+    /// Frame of the language.
     Frame(F),
-    /// Frames of the language may be missing or misplaced towards the root from here. The native
-    /// unwind ended before it reached the native frame that runs the frames that follow.
+    /// From here towards the root, frames of the language may be missing or misplaced. The native
+    /// unwind ended before it reached the native frame that runs the next frames.
     Unanchored,
 }
 
-/// Merges the frames of `chain` with `natives` native frames, leaf first.
+/// Merges the frames of `chain` with `natives` native frames. All are from leaf to root.
 ///
-/// `leaf_sp` is the stack pointer at the leaf, and `cfas[i]` the stack pointer of native frame
-/// `i`'s caller. The last frames of an unwind may have no CFA. Frame `i` has the addresses from
-/// `cfas[i - 1]`, for the leaf from `leaf_sp`, up to `cfas[i]`. If `reached_root`, the last frame
-/// has all addresses above.
+/// `leaf_sp` is the stack pointer at the leaf. `cfas[i]` is the stack pointer of the caller of
+/// native frame `i`. The last frames of an unwind may have no CFA. Frame `i` contains the addresses
+/// from `cfas[i - 1]` (for the leaf, from `leaf_sp`) up to `cfas[i]`. If `reached_root` is true,
+/// the last frame contains all addresses above.
 ///
-/// The frames up to an anchor replace the native frame that contains the anchor. With
-/// `shows_native`, the native frame stays as their caller. An anchor without frames replaces
-/// nothing.
+/// The frames up to an anchor replace the native frame that contains the anchor. If `shows_native`
+/// is true, the native frame stays as their caller. An anchor without frames replaces nothing.
 ///
-/// Frames without a place keep their order:
+/// Some frames have no place. They keep their order:
 ///
-/// - If no native frame contains their anchor, or the anchor is not above the last placed one,
-///   the frames wait for the next anchor with a place. They stand before the frames of that
-///   anchor, after [`Mixed::Unanchored`]. If there is no such anchor, they stand after all native
-///   frames.
-/// - Frames that no anchor follows belong to a chain that could not be read to its end. They are
-///   callers of the frames placed last, and stand next to these, towards the root. The native
-///   frames after them may be their callers or their callees. If no frame was placed, they stand
-///   after all native frames, after [`Mixed::Unanchored`].
+/// - A native frame may be missing for their anchor, or the anchor may not be above the last placed
+///   anchor. These frames come before the frames of the next anchor with a place, after
+///   [`Mixed::Unanchored`]. If there is no such anchor, they come after all native frames.
+/// - Frames without an anchor after them belong to a chain that could not be read to its end. They
+///   are callers of the frames placed last, and come next to these frames, towards the root. The
+///   native frames after them may be their callers or their callees. If no frame was placed, they
+///   come after all native frames, after [`Mixed::Unanchored`].
 pub fn interleave<F: Copy>(
     leaf_sp: u64,
     cfas: &[u64],
@@ -60,7 +58,7 @@ pub fn interleave<F: Copy>(
         natives,
         reached_root,
     };
-    // Frames that replace each native frame, or stand before it.
+    // Frames that replace each native frame, or come before it.
     let mut places: Vec<Vec<Mixed<F>>> = (0..natives).map(|_| Vec::new()).collect();
     let mut last: Option<(usize, u64)> = None;
     let mut waiting = Vec::new();
@@ -90,7 +88,7 @@ pub fn interleave<F: Copy>(
         place.append(&mut segment);
         last = Some((index, address));
     }
-    // The rest of a chain that was cut short follows the last frame with a place.
+    // The rest of a truncated chain follows the last frame with a place.
     let cut_at = last.map(|(index, _)| index).filter(|_| waiting.is_empty());
     let mut mixed = Vec::with_capacity(natives + chain.len());
     for (index, place) in places.into_iter().enumerate() {
@@ -109,12 +107,12 @@ pub fn interleave<F: Copy>(
     mixed
 }
 
-/// Merges frames that leave no anchors, where a native frame runs each of them. `runs_one`
-/// returns whether a native frame runs one.
+/// Merges frames without anchors, of which a native frame runs each. `runs_one` returns whether a
+/// native frame with this index runs a frame.
 ///
-/// Frames are paired from the leaf on; the frames left over follow after [`Mixed::Unanchored`].
-/// If both stacks are whole (`are_whole`) and the numbers differ, the pairs are unknown and the
-/// result is `None`.
+/// Pairs native frames with frames, from leaf to root. Surplus frames follow after
+/// [`Mixed::Unanchored`]. If both stacks are whole (`are_whole`) and the numbers differ, the pairs
+/// are unknown and the result is `None`.
 pub fn interleave_each<F: Copy>(
     natives: usize,
     runs_one: impl Fn(usize) -> bool,
@@ -145,7 +143,7 @@ pub fn interleave_each<F: Copy>(
     (rest.is_empty() || !are_whole).then_some(mixed)
 }
 
-/// Places of the native frames.
+/// Addresses that native frames contain.
 struct Stack<'a> {
     leaf_sp: u64,
     cfas: &'a [u64],
@@ -154,8 +152,8 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// Returns the first frame, from index `from` on, that contains `address`. Stacks may be
-    /// switched on the way, so frames are not in order of address.
+    /// Returns the first frame from index `from` on that contains `address`. A thread may switch
+    /// stacks, so frames are not in order of addresses.
     fn frame_of(&self, address: u64, from: usize) -> Option<usize> {
         let mut low = match from.checked_sub(1) {
             None => self.leaf_sp,

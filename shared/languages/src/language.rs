@@ -1,4 +1,4 @@
-//! Trait of languages, and the types that its methods take and return.
+//! Trait of languages, and types of its methods.
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -12,35 +12,35 @@ use unwind::Memory;
 use crate::chain::{Chain, Frame};
 use crate::locks::Locks;
 
-/// Variables and functions of an ELF file, in which a runtime is searched for.
+/// ELF file, whose variables and functions show a runtime.
 pub type File<'a> = Elf<&'a dyn Source>;
 
-/// Language whose functions run in a runtime of their own. The runtime keeps frames for them in
-/// the memory of its process.
+/// Language whose functions run in a runtime. The runtime keeps frames for them in the memory of
+/// its process.
 ///
-/// Any data of a process may be forged: an implementation bounds them, and leaves out what cannot
-/// be right.
+/// A process may forge any of its data. An implementation reads them with bounds, and leaves out
+/// impossible values.
 pub trait Language: Debug + Send + Sync {
-    /// Returns the language's name in flags, marks and captures.
+    /// Returns the name of the language in flags, marks and captures.
     fn name(&self) -> LanguageName;
 
-    /// Returns the language's name in sentences.
+    /// Returns the name of the language in sentences.
     fn title(&self) -> &'static str;
 
-    /// Returns the versions that can be read, as words that fit before "can be read".
+    /// Returns the readable versions, in words that fit before "can be read".
     fn readable_versions(&self) -> &'static str;
 
-    /// Returns the number by which programs know the language: `enum language` of
-    /// `bpf/include/languages/languages.h`.
+    /// Returns the number of the language in programs (`enum language` of
+    /// `bpf/include/languages/languages.h`).
     fn number(&self) -> u32;
 
     /// Returns the runtime that an ELF file defines. Most files define none, so an implementation
-    /// first searches for one symbol. `file_name` is a path.
+    /// looks up one symbol first. `file_name` is a path.
     fn find(&self, file: &File<'_>, file_name: &str) -> Option<Runtime>;
 
     /// Attaches to a process that maps the file of `runtime`. `bias` is the difference between
-    /// addresses in the process and in the file. A language overrides this if its layout
-    /// follows from what the process has in memory.
+    /// addresses in the process and in the file. A language overrides this method if its layout
+    /// depends on data in the process.
     fn attach(&self, runtime: &Runtime, _memory: &ProcessMemory, bias: u64) -> Attached {
         Attached {
             base: runtime.base.wrapping_add(bias),
@@ -48,15 +48,15 @@ pub trait Language: Debug + Send + Sync {
         }
     }
 
-    /// Returns whether frames of this layout leave anchors on the native stack. Without them,
-    /// a native frame in [`Runtime::runs_one`] runs one frame.
+    /// Returns whether frames with this layout leave anchors on the native stack. Without anchors,
+    /// each native frame in [`Runtime::runs_one`] runs one frame.
     fn has_anchors(&self, _layout: &Layout) -> bool {
         true
     }
 
-    /// Reads the frames of a thread that does not run, `most` links at most, as the language's
-    /// header in `bpf/include/languages` does for the current thread. `thread_pointer` is the
-    /// thread's `fsbase`, which is `pthread_self()`.
+    /// Reads the frames of a thread that is off the CPU, but at most `most` links. The language's
+    /// header in `bpf/include/languages` does the same for the current thread. `thread_pointer` is
+    /// the thread's `fsbase`, which is `pthread_self()`.
     fn walk(
         &self,
         attached: &Attached,
@@ -65,8 +65,8 @@ pub trait Language: Debug + Send + Sync {
         most: usize,
     ) -> Chain;
 
-    /// Reads the function of a frame; `None` if another function has taken its address, or it
-    /// cannot be read.
+    /// Reads the function of a frame; `None` if it cannot be read, or if another function has its
+    /// address now.
     fn function(
         &self,
         layout: &Layout,
@@ -74,7 +74,7 @@ pub trait Language: Debug + Send + Sync {
         memory: &ProcessMemory,
     ) -> Option<Arc<dyn Function>>;
 
-    /// Reads a function from the copy that a program made while the function was about to run.
+    /// Reads a function from the copy that a program made when the function was about to run.
     fn copied_function(
         &self,
         layout: &Layout,
@@ -82,22 +82,23 @@ pub trait Language: Debug + Send + Sync {
         copy: &dyn Pieces,
     ) -> Option<Arc<dyn Function>>;
 
-    /// Returns the rules that recognise waits for the language's locks.
+    /// Returns the rules that recognise waits for locks of the language.
     fn locks(&self) -> &'static Locks {
         &Locks::NONE
     }
 }
 
-/// Runtime in a file.
+/// Runtime that a file defines.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     /// Language of the runtime.
     pub language: &'static dyn Language,
-    /// Virtual address in the file of the runtime's root data, from which all else is found.
+    /// Virtual address, in the file, of the runtime's root data. All other data are found from
+    /// there.
     pub base: u64,
     /// Version of the runtime, for display.
     pub version: String,
-    /// Layout; `None` if it is not known for this version, or differs between processes.
+    /// Layout; `None` if it is unknown for this version, or differs between processes.
     pub layout: Option<Arc<Layout>>,
     /// Virtual addresses of the code that runs frames one by one, if frames leave no anchors.
     pub runs_one: Vec<(u64, u64)>,
@@ -106,20 +107,20 @@ pub struct Runtime {
 /// Runtime in a process.
 #[derive(Clone, Debug)]
 pub struct Attached {
-    /// Address of the runtime's root data.
+    /// Address of the root data of the runtime.
     pub base: u64,
     /// Layout; `None` if the frames cannot be read.
     pub layout: Option<Arc<Layout>>,
 }
 
-/// Offsets of the data in a runtime's memory.
+/// Offsets of data in a runtime's memory.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Language of the runtime.
     pub language: &'static dyn Language,
     /// Version, as a number that the language defines.
     pub version: u32,
-    /// Bytes of the struct in the language's header that programs use: at most
+    /// Bytes of the struct that programs use, from the language's header. There are at most
     /// [`bpf::types::LANGUAGE_LAYOUT_BYTES`].
     pub bytes: Vec<u8>,
 }
@@ -139,21 +140,21 @@ impl Hash for Layout {
     }
 }
 
-/// Function that frames run.
+/// Function that frames of a runtime run.
 pub trait Function: Debug + Send + Sync {
     /// Returns the qualified name of the function. It may contain any characters.
     fn name(&self) -> &str;
 
-    /// Returns the path of the source file, as the runtime has it.
+    /// Returns the path of the source file, as the runtime has recorded it.
     fn file(&self) -> &str;
 
-    /// Returns the function's first line, from 1 on; 0 if that is not known.
+    /// Returns the first line of the function, starting at 1; 0 if it is unknown.
     fn first_line(&self) -> u32;
 
-    /// Returns the line of a frame at `instruction`, if it has one.
+    /// Returns the line of a frame at `instruction`, if this instruction has a line.
     fn line(&self, instruction: i32) -> Option<u32>;
 
-    /// Returns whether the language's own tracebacks show a frame at `instruction`.
+    /// Returns whether tracebacks of the language itself show a frame at `instruction`.
     fn is_shown(&self, _instruction: i32) -> bool {
         true
     }
@@ -169,7 +170,7 @@ pub trait Function: Debug + Send + Sync {
 
 /// Memory that is read in pieces.
 pub trait Pieces {
-    /// Returns up to `most` bytes from `start` on, as far as they can be read.
+    /// Returns up to `most` bytes at `start`. Returns fewer if the rest cannot be read.
     fn bytes(&self, start: u64, most: usize) -> Vec<u8>;
 }
 

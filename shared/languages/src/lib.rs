@@ -1,9 +1,9 @@
-//! Frames that the runtimes of languages keep, read from user space.
+//! Reads the frames that runtimes of languages keep, from user space.
 //!
-//! The functions of an interpreted program are not on the native stack. The native stack shows
-//! the interpreter instead, which keeps frames of its own. The module of each language has a
-//! [`Language`]: it finds the runtime in a process, walks its frames, and names them.
-//! [`interleave()`] merges the frames of any language with the native ones.
+//! The functions of an interpreted program are not on the native stack. The native stack shows the
+//! interpreter, which keeps frames of its own. Each language has a module with a [`Language`],
+//! which finds the runtime in a process, reads its frames, and names them. [`interleave()`] merges
+//! the frames of any language with native frames.
 
 mod chain;
 pub mod interleave;

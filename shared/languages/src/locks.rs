@@ -1,20 +1,21 @@
-//! Reasons of futex waits by the functions that wait: rows that a language or a library brings.
+//! Rules that find the reason of a futex wait from the waiting functions. Languages and libraries
+//! provide such rules.
 
 use profile::{Detail, Reason};
 
 /// Pattern of a function's name.
 #[derive(Clone, Copy, Debug)]
 pub enum Name {
-    /// The whole name.
+    /// Matches the whole name.
     Is(&'static str),
-    /// A part of the function's path.
+    /// Matches a part of the function's path.
     Has(&'static str),
 }
 
 /// Functions that show the reason of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Functions that wait, or on whose behalf other functions wait.
+    /// Functions that wait, or for which other functions wait.
     pub functions: &'static [Name],
     /// Reason of the wait.
     pub reason: Reason,
@@ -22,23 +23,24 @@ pub struct Row {
     pub detail: Detail,
 }
 
-/// Rules that recognise waits for a language's locks.
+/// Rules that recognise waits for locks of a language.
 #[derive(Clone, Copy, Debug)]
 pub struct Locks {
-    /// Symbol of the variable that has the lock that all threads of a runtime share. Threads wait
-    /// for no other part of the variable.
+    /// Symbol of the variable that contains the lock that all threads of a runtime share. Threads
+    /// wait for no other part of the variable.
     pub global: Option<&'static str>,
     /// Functions that use a primitive of the C library for a purpose of their own.
     pub purposes: &'static [Row],
-    /// Functions that others are made of, for stacks in which no other function matches.
+    /// Functions on which other functions are built. They decide if the stack has no function with
+    /// a purpose of its own.
     pub foundations: &'static [Row],
-    /// Returns whether a function belongs to the language, by its name in a profile. Such a
-    /// function uses a lock of a foundation.
+    /// Function that returns whether a function belongs to the language, from its name in a
+    /// profile. Such functions use the locks of foundations.
     pub is_user: fn(&str) -> bool,
 }
 
 impl Locks {
-    /// Rules of a language about whose locks nothing is known.
+    /// Rules of a language whose locks are unknown.
     pub const NONE: Locks = Locks {
         global: None,
         purposes: &[],

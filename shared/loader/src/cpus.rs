@@ -15,9 +15,9 @@ const TEST_RUN_ON_CPU: u32 = 1;
 /// Pause between two runs on a CPU.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Runs `program` on each CPU, one after the other, in an interrupt: code that ran there before
-/// with interrupts off has ended then. Runs it again after a short pause while it returns
-/// anything but 0.
+/// Runs `program` in an interrupt on each CPU, one CPU after the other. When this function returns,
+/// code that ran on a CPU before with interrupts off has ended. Repeats the run on a CPU after a
+/// short pause until `program` returns 0.
 pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     for cpu in online_cpus()? {
         loop {
@@ -29,7 +29,7 @@ pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
             match program.test_run(input) {
                 Ok(ran) if ran.return_value == 0 => break,
                 Ok(_) => sleep(PAUSE),
-                // A CPU that has gone offline meanwhile runs nothing.
+                // A CPU that has gone offline since the list was read runs nothing.
                 Err(_) if !online_cpus()?.contains(&cpu) => break,
                 Err(error) => {
                     let what = format!("run {} on CPU {cpu}", lossy(program.name()));
@@ -41,8 +41,8 @@ pub fn run_on_each(program: &ProgramMut<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Runs `program` once on the current CPU, with these arguments, and returns its result.
-/// Nothing preempts the program.
+/// Runs `program` once on the current CPU with these arguments, and returns its result. Nothing
+/// preempts the program.
 pub fn run_here(program: &ProgramMut<'_>, arguments: &[u64]) -> Result<u32> {
     let mut bytes: Vec<u8> = arguments
         .iter()
@@ -67,7 +67,7 @@ pub fn online_cpus() -> Result<Vec<u32>> {
 
 /// Parses a list of CPUs in the kernel's format: `0-3,8`.
 fn parse_cpus(text: &str) -> Vec<u32> {
-    /// More CPUs than any kernel supports (NR_CPUS is 8192 at most).
+    /// Bound on the number of CPUs. No kernel supports more (NR_CPUS is 8192 at most).
     const MOST: u32 = 65536;
     text.trim()
         .split(',')

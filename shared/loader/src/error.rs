@@ -1,13 +1,13 @@
-//! Errors between a command line and a running program.
+//! Errors of loading, attaching and configuring programs.
 
 use std::ffi::OsStr;
 use std::io;
 
-/// Error with the action that failed; its source is the kernel's answer.
+/// Error with the action that failed. The kernel's answer is its source.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller lacks a right or the kernel a feature. The text names it, and says what to
-    /// do.
+    /// The caller lacks a right, or the kernel lacks a feature. The text names it, and says what
+    /// the user should do.
     #[error("{0}")]
     Unsupported(String),
     /// A BPF operation failed.
@@ -15,7 +15,7 @@ pub enum Error {
     Bpf {
         /// Action that failed.
         action: String,
-        /// Answer of the library.
+        /// Error that libbpf returned.
         source: libbpf_rs::Error,
     },
     /// A system call failed.
@@ -23,24 +23,24 @@ pub enum Error {
     System {
         /// Action that failed.
         action: String,
-        /// Answer of the kernel.
+        /// Error that the kernel returned.
         source: io::Error,
     },
 }
 
-/// Result of this crate's functions.
+/// Result whose error is an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Makes the error for an object that was built without a map, a program or a variable.
+/// Makes the error for a map, a program or a variable that the object lacks.
 pub(crate) fn missing(what: &str) -> Error {
     Error::Unsupported(format!(
         "the BPF program has no {what}: it is not one of ours"
     ))
 }
 
-/// Adds the action that failed to an error.
+/// Extension of results that adds the action that failed to an error.
 pub trait Context<T> {
-    /// Adds `action`, which completes "cannot …": `attach sched_switch`.
+    /// Adds `action`, a verb phrase that completes "cannot …", such as `attach sched_switch`.
     fn context(self, action: impl Into<String>) -> Result<T>;
 }
 

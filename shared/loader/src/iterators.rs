@@ -8,8 +8,8 @@ use plain::Plain;
 use crate::Result;
 use crate::error::{Context, lossy};
 
-/// Runs `program` over every thread that our PID namespace shows, and returns the records that
-/// it wrote.
+/// Runs `program` once for each thread that the PID namespace of this process shows. Returns the
+/// records that the program wrote.
 pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>> {
     let name = lossy(program.name());
     let link = program
@@ -26,22 +26,22 @@ pub fn run<T: Plain + Copy + Default>(program: &ProgramMut<'_>) -> Result<Vec<T>
         .collect())
 }
 
-/// Runs `program`, which writes nothing, over every thread.
+/// Runs `program`, which writes no records, once for each thread.
 pub fn visit(program: &ProgramMut<'_>) -> Result<()> {
     run::<u8>(program).map(drop)
 }
 
-/// Returns the value that starts with `bytes`; missing bytes are those of the default value.
+/// Copies the start of a value from `bytes`. The rest of the value is that of the default value.
 pub fn copy_start<T: Plain + Copy + Default>(bytes: &[u8]) -> T {
     let mut value = T::default();
-    // SAFETY: any bytes are a value.
+    // SAFETY: T is Plain, so any bytes are a valid value.
     let start = unsafe { plain::as_mut_bytes(&mut value) };
     let length = start.len().min(bytes.len());
     start[..length].copy_from_slice(&bytes[..length]);
     value
 }
 
-/// Returns the value that `bytes` are; `None` if there are too few.
+/// Copies a value from the start of `bytes`; `None` if there are too few bytes.
 pub fn copy<T: Plain + Copy + Default>(bytes: &[u8]) -> Option<T> {
     let mut value = T::default();
     plain::copy_from_bytes(&mut value, bytes).ok()?;

@@ -1,4 +1,4 @@
-//! Detects the features in which kernels differ.
+//! Detects the features in which running kernels differ.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,23 +18,23 @@ mod names;
 pub use calls::kernel_calls;
 pub use names::kernel_names;
 
-/// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial PID namespace.
+/// Inode number of the initial PID namespace: `PROC_PID_INIT_INO` of include/linux/proc_ns.h.
 const INITIAL_PID_NAMESPACE: u64 = 0xeffffffc;
 
-/// Facts about the running kernel and the caller's place in it.
+/// Facts about the running kernel, and the caller's PID namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// Order of `sched_switch`'s arguments, `enum switch_arguments`.
     pub switch_arguments: SwitchArguments,
     /// Inode number of the caller's PID namespace; 0 if it is the initial one.
     pub pid_namespace: u32,
-    /// Distance in bytes from a CPU's run queue to its preemption count: see
-    /// `include/context.h`. 0 if unknown.
+    /// Distance in bytes from a CPU's run queue to its preemption count (`include/context.h`); 0 if
+    /// unknown.
     pub preempt_count_from_runqueue: i64,
-    /// True if programs can run as the thread that is back on a CPU: `sched_exit_tp`, since
-    /// 6.15.
+    /// True if the kernel has `sched_exit_tp` (since 6.15): programs can then run in a thread that
+    /// has returned to a CPU.
     pub shows_returns: bool,
-    /// ID of `struct task_struct` in the kernel's BTF. 0 if unknown.
+    /// ID of `struct task_struct` in the kernel's BTF; 0 if unknown.
     task_type: u32,
 }
 
@@ -43,7 +43,7 @@ pub struct Kernel {
 pub struct Feature {
     /// Name of the feature.
     pub name: &'static str,
-    /// State of the feature on this kernel, and the consequence if it is missing.
+    /// State of the feature on this kernel, and the consequence of a missing feature.
     pub here: &'static str,
 }
 
@@ -93,8 +93,8 @@ impl Kernel {
         Ok(Kernel::described_by(&btf, namespace))
     }
 
-    /// Describes the kernel with these types, for a caller in the PID namespace with this inode
-    /// number.
+    /// Describes the kernel with the types of `btf`, for a caller in the PID namespace with inode
+    /// number `namespace`.
     fn described_by(btf: &Btf<'_>, namespace: u64) -> Kernel {
         let nested = namespace != INITIAL_PID_NAMESPACE;
         let distance = preempt_count_from_runqueue(btf);
@@ -103,8 +103,8 @@ impl Kernel {
             switch_arguments: switch_arguments(btf),
             pid_namespace: if nested { namespace as u32 } else { 0 },
             preempt_count_from_runqueue: distance.unwrap_or(0),
-            // If wake-ups in interrupts are not recognizable, they could interrupt captures at
-            // returns.
+            // Without this distance, programs cannot recognize a wake-up in an interrupt. Such a
+            // wake-up could interrupt the capture of a stack at a return.
             shows_returns: returns.is_some() && distance.is_some(),
             task_type: task_type(btf).unwrap_or(0),
         }
@@ -115,19 +115,19 @@ impl Kernel {
         self.pid_namespace != 0
     }
 
-    /// Sets the constants that all programs need to know of the kernel.
+    /// Sets the constants about the kernel that all programs need.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         object.set(bpf::constants::TASK_TYPE, self.task_type)?;
         object.set(bpf::constants::PID_NAMESPACE, self.pid_namespace)
     }
 }
 
-/// Returns whether this is a PREEMPT_RT kernel: other kernels have no such file.
+/// Returns whether this is a PREEMPT_RT kernel. Other kernels lack this file.
 fn is_realtime() -> bool {
     Path::new("/sys/kernel/realtime").exists()
 }
 
-/// Returns whether the ring buffer's lock sleeps. Before 6.12 (kernel commit 8b62645b09f8) the
+/// Returns whether the ring buffer's lock can sleep. Before 6.12 (kernel commit 8b62645b09f8) the
 /// lock of `struct bpf_ringbuf` was a `spinlock_t`, which sleeps under PREEMPT_RT.
 fn ring_buffer_may_sleep(is_realtime: bool, btf: &Btf<'_>) -> bool {
     let Some(ring_buffer) = btf.type_by_name::<Struct<'_>>("bpf_ringbuf") else {
@@ -140,8 +140,8 @@ fn ring_buffer_may_sleep(is_realtime: bool, btf: &Btf<'_>) -> bool {
     is_realtime && locks.any(|lock| lock.name().is_some_and(|name| name == "spinlock_t"))
 }
 
-/// Returns the `enum switch_arguments` of `include/clock/clock_events.h`, from the type of the
-/// tracepoint's probe: (void *data, bool preempt, …).
+/// Returns the `enum switch_arguments` of `include/clock/clock_events.h`. Its source is the type of
+/// the tracepoint's probe: (void *data, bool preempt, …).
 fn switch_arguments(btf: &Btf<'_>) -> SwitchArguments {
     let arguments = btf
         .type_by_name::<Typedef<'_>>("btf_trace_sched_switch")
@@ -168,7 +168,8 @@ fn task_type(btf: &Btf<'_>) -> Option<u32> {
     Some(found.type_id().into())
 }
 
-/// Returns the distance for `include/context.h`, if the kernel has all fields on the way.
+/// Returns the distance that `include/context.h` needs, or `None` if the kernel lacks a field on
+/// the way.
 fn preempt_count_from_runqueue(btf: &Btf<'_>) -> Option<i64> {
     let has = |name: &str, member: &str| {
         btf.type_by_name::<Struct<'_>>(name).is_some_and(|found| {
@@ -196,8 +197,8 @@ fn preempt_count_from_runqueue(btf: &Btf<'_>) -> Option<i64> {
     Some(count - offset("runqueues")?)
 }
 
-/// Returns whether the kernel shows its addresses to every user: kallsyms_show_value() in
-/// kernel/ksyms_common.c.
+/// Returns whether the kernel shows its addresses to every user (`kallsyms_show_value()` in
+/// kernel/ksyms_common.c).
 #[must_use]
 pub fn are_kernel_addresses_public() -> bool {
     let read = |name: &str| -> Option<i32> {
@@ -214,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// Made-up types, in the format of the kernel's Documentation/bpf/btf.rst.
+    /// Made-up kernel types, in the format of the kernel's Documentation/bpf/btf.rst.
     struct Types {
         words: Vec<u32>,
         strings: Vec<u8>,
@@ -237,7 +238,7 @@ mod tests {
             offset
         }
 
-        /// Adds a type with `parts` parts, which `rest` has. Returns its ID.
+        /// Adds a type with `parts` parts, whose words are in `rest`. Returns the type's ID.
         fn add(&mut self, kind: BtfKind, name: &str, of: u32, parts: usize, rest: &[u32]) -> u32 {
             let name = self.name(name);
             let info = (kind as u32) << 24 | parts as u32;
@@ -255,7 +256,7 @@ mod tests {
             self.add(BtfKind::Typedef, name, of, 0, &[])
         }
 
-        /// Adds a struct with members by name and type.
+        /// Adds a struct with these members, each a name and a type's ID.
         fn structure(&mut self, name: &str, members: &[(&str, u32)]) {
             let mut rest = Vec::new();
             for (member, of) in members {
@@ -264,7 +265,7 @@ mod tests {
             self.add(BtfKind::Struct, name, 0, members.len(), &rest);
         }
 
-        /// Adds the per-CPU variables, by name and offset.
+        /// Adds per-CPU variables, each a name and an offset.
         fn variables(&mut self, variables: &[(&str, u32)]) {
             let int = self.int();
             let mut rest = Vec::new();
@@ -304,8 +305,7 @@ mod tests {
             types.typedef("btf_trace_sched_switch", pointer);
             switch_arguments(&types.read())
         };
-        // The tracepoint's data, whether the task was preempted, the previous task, the next
-        // one.
+        // Data of the tracepoint, preemption, previous task, next task. True marks a pointer.
         let before_5_18 = [true, false, true, true];
         let in_5_18 = [true, false, false, true, true];
         let since = [true, false, true, true, false];
@@ -361,8 +361,8 @@ mod tests {
         ] {
             let kernel = made_up(entity, queue, variables, "btf_trace_sched_exit_tp");
             assert_eq!(kernel.preempt_count_from_runqueue, distance);
-            // With an unknown count, wake-ups in interrupts could interrupt captures at
-            // returns.
+            // Without a known count, a wake-up in an interrupt could interrupt a capture at a
+            // return.
             assert_eq!(kernel.shows_returns, distance != 0);
         }
         let kernel = made_up("cfs_rq", "rq", &both, "btf_trace_other");

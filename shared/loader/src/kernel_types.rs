@@ -1,8 +1,8 @@
-//! The kernel's types that a BPF object names.
+//! Selects the kernel's types that a BPF object names.
 //!
-//! libbpf searches all types of the kernel, about 150,000, for each type that an object names.
-//! The search takes longer than everything else that libbpf does. Among the few hundred types
-//! that have these names or are parts of them, the search ends at once.
+//! libbpf searches all types of the kernel, about 150,000, for each type that an object names. That
+//! search takes longer than everything else that libbpf does. Callers therefore give libbpf a file
+//! with only the named types and the types inside them, a few hundred.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -20,16 +20,17 @@ use some::some_of;
 
 /// File with all types of the kernel.
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
-/// File of the only module whose types objects name, if it is a module: it can be one before
-/// 6.4. libbpf searches modules only together with all types.
+/// File with the types of the only module whose types objects name. Since 6.4 it cannot be a
+/// module, and the file is missing. libbpf searches modules only together with all types of the
+/// kernel.
 const MODULE: &str = "/sys/kernel/btf/unix";
 
-/// File of types, in memory.
+/// File of types, in anonymous memory.
 pub(crate) struct KernelTypes(OwnedFd);
 
 impl KernelTypes {
-    /// Makes a file of the types with one of these names. Returns `None` if no type is needed,
-    /// or if the kernel's types have an unknown format: then libbpf searches all types.
+    /// Makes a file of the types with one of these names. Returns `None` if no type is needed, or
+    /// if the kernel's types have an unknown format. libbpf then searches all types.
     pub(crate) fn named(names: &[&str]) -> Option<KernelTypes> {
         if names.is_empty() || Path::new(MODULE).exists() {
             return None;
@@ -45,24 +46,24 @@ impl KernelTypes {
         Some(KernelTypes(file.into()))
     }
 
-    /// Returns the path at which this process can open the file.
+    /// Returns a path at which this process can open the file.
     pub(crate) fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }
 }
 
-/// A file that cannot be written to, mapped into memory.
+/// Read-only mapping of a file.
 struct Mapped {
     start: NonNull<u8>,
     length: usize,
 }
 
 impl Mapped {
-    /// Maps a file. Returns `None` if the kernel cannot map it: it maps the file of types since
-    /// 6.16.
+    /// Maps a whole file. Returns `None` if the kernel cannot map the file. Kernels since 6.16 can
+    /// map the file of types.
     fn whole(file: &File) -> Option<Mapped> {
         let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
-        // SAFETY: a new mapping, at an address that the kernel chooses.
+        // SAFETY: the kernel chooses the address of the new mapping, so no other memory changes.
         let start = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -78,15 +79,15 @@ impl Mapped {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped with this length, as long as this lives; the kernel's types do not
-        // change.
+        // SAFETY: the mapping has this length as long as `self` lives, and the kernel's types do
+        // not change.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nothing else refers to it.
+        // SAFETY: the mapping has this length, and nothing else refers to it.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
@@ -101,8 +102,8 @@ mod tests {
 
     const NAMES: [&str; 3] = ["task_struct", "sock", "bpf_func_id"];
 
-    /// Returns all members of a struct and of the structs in it: the name, the kind of the
-    /// type, and the offset.
+    /// Returns all members of a struct and of the structs in it: the name, the kind of the type,
+    /// and the offset of each.
     fn members(btf: &Btf<'_>, found: &Struct<'_>, begin: u32) -> Vec<(String, String, u32)> {
         let mut all = Vec::new();
         for member in found.iter() {

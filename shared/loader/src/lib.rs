@@ -1,8 +1,8 @@
-//! From a command line to programs in the kernel: privileges, kernel features, targets, and the
-//! opening, loading and attaching of programs.
+//! Loads BPF programs: checks privileges and kernel features, selects targets, and opens, loads and
+//! attaches objects.
 //!
-//! A tool opens its [`OpenObject`]. [`Kernel::configure`], [`Targets::configure`] and the tool
-//! set constants and sizes of maps, then the tool loads the object. Callers ask the
+//! A tool opens an [`OpenObject`]. [`Kernel::configure`], [`Targets::configure`] and the tool then
+//! set constants and sizes of maps. After that the tool loads the object. Callers ask the
 //! [`LoadedObject`] for maps, programs and variables by name.
 
 mod arch;

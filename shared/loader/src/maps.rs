@@ -9,10 +9,10 @@ use crate::Result;
 use crate::error::{Context, Error};
 use crate::iterators::copy;
 
-/// Maximum entries per system call; more than any hash bucket holds.
+/// Maximum entries per system call. No hash bucket has as many entries.
 const BATCH: u32 = 4096;
 
-/// Passes the keys and values of a hash map, which programs keep using, to `receive`.
+/// Passes each key and value of a hash map to `receive`. Programs may keep using the map.
 pub fn for_each(
     map: &impl MapCore,
     what: &str,
@@ -20,7 +20,8 @@ pub fn for_each(
 ) -> Result<()> {
     let holds_some = || map.keys().next().is_some();
     let held_some = holds_some();
-    // One batch for all entries: the library's iterator ends at a batch that is not full.
+    // One batch for all entries, because the iterator of the crate ends at a batch that is not
+    // full.
     let batch = map
         .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
         .context(format!("read {what}"))?;
@@ -29,7 +30,7 @@ pub fn for_each(
         is_empty = false;
         receive(&key, &value);
     }
-    // The iterator ends at errors, too.
+    // The iterator also ends at errors.
     if is_empty && held_some && holds_some() {
         Err(unreturned(what))
     } else {
@@ -37,15 +38,15 @@ pub fn for_each(
     }
 }
 
-/// Removes every entry of a hash map and passes it to `receive`. Programs may keep filling the
-/// map: entries that they add meanwhile may be among them.
+/// Removes every entry of a hash map and passes it to `receive`. Programs may keep filling the map.
+/// Entries that they add meanwhile may be among the removed ones.
 pub fn take_all<K, V>(map: &impl MapCore, what: &str, mut receive: impl FnMut(K, V)) -> Result<()>
 where
     K: Plain + Copy + Default,
     V: Plain + Copy + Default,
 {
-    // The library's iterator ends at the first batch that is not full, and at errors: only an
-    // empty map proves that nothing is left.
+    // The iterator of the crate ends at errors and at the first batch that is not full. Only an
+    // empty map proves that no entry is left.
     while map.keys().next().is_some() {
         let batch = map
             .lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY)

@@ -1,8 +1,8 @@
-//! A tool's BPF object: its constants, variables, maps and programs.
+//! BPF object of a tool, with its constants, variables, maps and programs.
 //!
-//! Objects use the same names for the same things. Callers pass a name of `bpf::maps`,
-//! `bpf::programs`, `bpf::constants` or `bpf::variables`, whichever tool's object it is. The
-//! build makes these names, so a misspelt name does not compile.
+//! A name has the same meaning in all objects. Callers pass a name of `bpf::maps`,
+//! `bpf::programs`, `bpf::constants` or `bpf::variables`. The build makes these names, so a
+//! misspelt name does not compile.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,26 +22,26 @@ use crate::error::{Context, lossy, missing};
 use crate::kernel_types::KernelTypes;
 use crate::{Error, Result};
 
-/// Section of constants.
+/// Name of the section with constants.
 const CONSTANTS: &str = ".rodata";
-/// Section of variables.
+/// Name of the section with variables.
 const VARIABLES: &str = ".bss";
 
-/// An object before it is loaded: callers can still configure it.
+/// Object that is not loaded yet, so callers can configure it.
 pub struct OpenObject {
     object: libbpf_rs::OpenObject,
     places: Places,
-    /// Types for libbpf, which opens the file when it loads the object.
+    /// Reduced kernel types. libbpf opens this file when it loads the object.
     _types: Option<KernelTypes>,
 }
 
-/// An object in the kernel.
+/// Object that the kernel has loaded.
 pub struct LoadedObject {
     object: libbpf_rs::Object,
     places: Places,
 }
 
-/// Places of constants and variables.
+/// Section, offset and size of each constant and variable, by name.
 struct Places(HashMap<String, Place>);
 
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ impl OpenObject {
         Ok(())
     }
 
-    /// Sets the maximum entries of a map.
+    /// Sets the capacity of a map, in entries.
     pub fn make_room(&mut self, map: MapName, entries: u32) -> Result<()> {
         let map = map.as_str();
         let mut maps = self.object.maps_mut();
@@ -102,23 +102,23 @@ impl OpenObject {
             .context(format!("size the map {map}"))
     }
 
-    /// Sets the maximum entries of a map of threads: twice the number of threads that are
-    /// alive.
+    /// Sets the capacity of a map of threads to twice the number of living threads.
     pub fn make_room_for_threads(&mut self, map: MapName) -> Result<()> {
-        /// Minimum entries.
+        /// Minimum capacity.
         const FEWEST: u32 = 32768;
         self.make_room(map, threads_alive().saturating_mul(2).max(FEWEST))
     }
 
-    /// Replaces a map of the object by a map that is in the kernel already. From here on it has
-    /// that map's name.
+    /// Uses a map that the kernel already has, in place of a map of the object. The object's map
+    /// gets the name of the other map.
     ///
     /// # Errors
-    /// The name is the same as that of another map of the object.
+    /// Another map of the object already has this name.
     pub fn reuse(&mut self, map: MapName, there: &MapHandle) -> Result<()> {
         let map = map.as_str();
         let name = there.name();
-        // Maps of constants and variables are found by the part of their names from the dot on.
+        // libbpf finds the maps of constants and variables by the part of their names after the
+        // dot.
         let has_dot = name.as_encoded_bytes().contains(&b'.');
         if has_dot || self.object.maps().any(|own| own.name() == name) {
             return Err(Error::Unsupported(format!(
@@ -140,7 +140,7 @@ impl OpenObject {
         programs.any(|found| found.name() == program.as_str())
     }
 
-    /// Sets whether a program is loaded with the others.
+    /// Sets whether libbpf loads this program.
     pub fn choose(&mut self, program: ProgramName, is_wanted: bool) -> Result<()> {
         let program = program.as_str();
         let mut programs = self.object.progs_mut();
@@ -160,7 +160,7 @@ impl OpenObject {
 }
 
 impl LoadedObject {
-    /// Loads a tool's object for a test. It needs root: tests do not skip themselves.
+    /// Loads a tool's object for a test, which must run as root.
     #[cfg(test)]
     #[allow(clippy::unwrap_used)]
     pub(crate) fn of_tests(
@@ -173,7 +173,7 @@ impl LoadedObject {
         object.load().unwrap()
     }
 
-    /// Returns a map.
+    /// Returns the map with this name.
     pub fn map(&self, name: MapName) -> Result<Map<'_>> {
         let name = name.as_str();
         let mut maps = self.object.maps();
@@ -181,7 +181,7 @@ impl LoadedObject {
         found.ok_or_else(|| missing(name))
     }
 
-    /// Returns a program, which the kernel runs at an event or on request.
+    /// Returns the program with this name.
     pub fn program(&self, name: ProgramName) -> Result<ProgramMut<'_>> {
         let name = name.as_str();
         let mut programs = self.object.progs_mut();
@@ -189,7 +189,7 @@ impl LoadedObject {
         found.ok_or_else(|| missing(name))
     }
 
-    /// Attaches programs to their tracepoints, as long as the links live.
+    /// Attaches programs to their tracepoints. A program is attached as long as its link lives.
     pub fn attach(&self, programs: &[ProgramName]) -> Result<Vec<Link>> {
         let attach = |&name: &ProgramName| {
             let link = self.program(name)?.attach();
@@ -198,14 +198,14 @@ impl LoadedObject {
         programs.iter().map(attach).collect()
     }
 
-    /// Returns whether the program was loaded with the others.
+    /// Returns whether libbpf loaded this program.
     pub fn is_chosen(&self, program: ProgramName) -> Result<bool> {
         let program = self.program(program)?;
         // SAFETY: the program belongs to an object that is loaded.
         Ok(unsafe { libbpf_sys::bpf_program__autoload(program.as_libbpf_object().as_ptr()) })
     }
 
-    /// Returns a variable, in memory that the kernel reads and writes, too.
+    /// Returns a variable in memory that the kernel also reads and writes.
     pub fn variable<T: Plain + Copy>(&self, name: VariableName<T>) -> Result<Variable<'_, T>> {
         let name = name.name();
         let place = self.places.find(name, VARIABLES, size_of::<T>())?;
@@ -219,7 +219,7 @@ impl LoadedObject {
         };
         let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| missing(name))?;
         let is_inside = place.offset + place.size <= usize::try_from(size).unwrap_or(0);
-        // SAFETY: inside of the section if that is as large as its layout says.
+        // SAFETY: `is_inside` says that the variable is inside the section.
         let at: NonNull<T> = unsafe { start.add(place.offset) }.cast();
         if is_inside && at.is_aligned() {
             Ok(Variable {
@@ -260,7 +260,7 @@ impl Places {
         Ok(Places(places))
     }
 
-    /// Returns the place of this size in this section.
+    /// Returns the place of a constant or variable, if it has this section and this size.
     fn find(&self, name: &str, section: &str, size: usize) -> Result<Place> {
         let place = self.0.get(name).copied();
         let place = place.filter(|place| place.section == section && place.size == size);
@@ -268,7 +268,6 @@ impl Places {
     }
 }
 
-/// Returns the number of threads that are alive, for the sizes of maps.
 fn threads_alive() -> u32 {
     // Fourth field of /proc/loadavg: runnable/total scheduling entities.
     fs::read_to_string("/proc/loadavg")
@@ -280,23 +279,23 @@ fn threads_alive() -> u32 {
         .unwrap_or(0)
 }
 
-/// Variable of an object that is loaded.
+/// Variable of a loaded object.
 pub struct Variable<'a, T> {
     at: NonNull<T>,
     object: PhantomData<&'a LoadedObject>,
 }
 
 impl<T: Plain + Copy> Variable<'_, T> {
-    /// Returns its value.
+    /// Reads the current value.
     pub fn get(&self) -> T {
-        // SAFETY: aligned, inside of the section as long as the object is loaded, and any bytes
-        // are a value; volatile as the kernel writes it.
+        // SAFETY: the address is aligned, and inside the section as long as the object is loaded.
+        // Any bytes are a valid value. The read is volatile because the kernel writes the value.
         unsafe { ptr::read_volatile(self.at.as_ptr()) }
     }
 
-    /// Sets its value.
+    /// Writes the value.
     pub fn set(&self, value: T) {
-        // SAFETY: as above; volatile as the kernel reads it.
+        // SAFETY: as in `get`. The write is volatile because the kernel reads the value.
         unsafe { ptr::write_volatile(self.at.as_ptr(), value) }
     }
 }

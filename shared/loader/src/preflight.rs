@@ -1,12 +1,12 @@
-//! Checks before anything is loaded, so that an error names the missing right or feature,
-//! instead of the EPERM of some system call.
+//! Checks privileges and kernel features before a tool loads anything. An error then names the
+//! missing right or feature, instead of the EPERM of a system call.
 
 use std::fs;
 use std::path::Path;
 
 use crate::{Error, Result};
 
-/// include/uapi/linux/capability.h
+/// Capabilities of include/uapi/linux/capability.h.
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_SYSLOG: u32 = 34;
@@ -16,8 +16,10 @@ const CAP_BPF: u32 = 39;
 /// File of the kernel's types.
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Checks that the caller may load tracing programs and that the kernel describes its types.
-/// The error names what is missing and says what to do.
+/// Checks that the caller may load tracing programs and that the kernel has BTF.
+///
+/// # Errors
+/// A right or the BTF is missing. The error names it and says what the user should do.
 pub fn check_privileges() -> Result<()> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if let Some(missing) = missing_capabilities(&status) {
@@ -33,7 +35,7 @@ pub fn check_privileges() -> Result<()> {
     Ok(())
 }
 
-/// Returns whether this process has each of the capabilities that the suite uses.
+/// Returns each capability that the suite uses, and whether this process has it.
 #[must_use]
 pub fn capabilities() -> [(&'static str, bool); 5] {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -57,7 +59,7 @@ fn effective_capabilities(status: &str) -> u64 {
     mask.unwrap_or(0)
 }
 
-/// Returns the names of the missing capabilities of a process with this `/proc/PID/status`.
+/// Returns the names of missing capabilities, from the text of a process's `/proc/PID/status`.
 fn missing_capabilities(status: &str) -> Option<String> {
     let effective = effective_capabilities(status);
     let has = |capability: u32| effective & (1 << capability) != 0;

@@ -1,4 +1,4 @@
-//! Sampling events: one on every online CPU, also as CPUs come and go.
+//! Sampling events, one on every online CPU. Follows CPUs that go online or offline.
 
 mod events;
 mod pace;
@@ -20,25 +20,25 @@ use crate::{LoadedObject, Result};
 
 pub use events::Event;
 
-/// Interval between checks for CPUs that came or went.
+/// Interval between checks for CPUs that went online or offline.
 const HOTPLUG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Sampling events of one program.
+/// Sampling events that run one program.
 pub struct Samplers<'a> {
     program: ProgramMut<'a>,
     event: Event,
     rate: Rate,
     only_cpu: Option<u32>,
-    /// Paces clocks with a frequency. It ends before their descriptors close.
+    /// Pacer of clocks with a frequency. It ends before the descriptors of the clocks close.
     pacemaker: Option<Pacemaker>,
-    /// Links by CPU; each closes its event's descriptor when dropped.
+    /// Links by CPU. A link closes the descriptor of its event when it is dropped.
     links: BTreeMap<u32, Link>,
     looked: Instant,
 }
 
 impl<'a> Samplers<'a> {
-    /// Runs the program `sample` at the event on every online CPU, or on `only_cpu`. Without an
-    /// `event`, the event is hardware cycles if the machine counts them, else the CPU clock.
+    /// Makes the event run the program `sample` on every online CPU, or on `only_cpu`. Without
+    /// `event`, the event is hardware cycles if the machine counts them, or else the CPU clock.
     pub fn attach(
         object: &'a LoadedObject,
         event: Option<Event>,
@@ -59,7 +59,7 @@ impl<'a> Samplers<'a> {
             None if open(Event::CPU_CYCLES, rate, first).is_ok() => Event::CPU_CYCLES,
             None => Event::CPU_CLOCK,
         };
-        // Other events measure no time, and a requested period stays as it is.
+        // Other events measure no time, and a period that the user gave must not change.
         let pacemaker = match rate {
             Rate::Frequency(frequency) if event.is_clock() => Some(Pacemaker::start(frequency)),
             _ => None,
@@ -87,18 +87,17 @@ impl<'a> Samplers<'a> {
         self.links.len()
     }
 
-    /// Begins the window: earlier samples no longer matter for the pace.
+    /// Marks the start of the window. Samples before the start no longer affect the pace.
     pub fn begin(&self) {
         if let Some(pacemaker) = &self.pacemaker {
             pacemaker.begin();
         }
     }
 
-    /// Adds CPUs that came online, and removes CPUs that went offline. Cheap to call often.
+    /// Adds CPUs that went online, and removes CPUs that went offline. Frequent calls cost little.
     ///
     /// # Errors
-    /// The CPUs cannot be listed, or the kernel refuses the event or its next period on one of
-    /// them.
+    /// The CPUs cannot be listed, or the kernel refuses the event or its next period on a CPU.
     pub fn follow_hotplug(&mut self) -> Result<()> {
         if let Some(failure) = self.pacemaker.as_ref().and_then(Pacemaker::take_failure) {
             return Err(unpaced(failure));
@@ -169,7 +168,7 @@ fn refused(event: Event, rate: Rate, cpu: u32, error: io::Error) -> Error {
     }
 }
 
-/// Opens a counting event for everything that runs on `cpu`.
+/// Opens a perf event that counts everything that runs on `cpu`.
 fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
     let mut attributes = perf_event_attr {
         type_: event.kind,
@@ -184,7 +183,7 @@ fn open(event: Event, rate: Rate, cpu: u32) -> io::Result<OwnedFd> {
         }
         Rate::Period(period) => attributes.__bindgen_anon_1.sample_period = period,
     }
-    // SAFETY: the attributes live through the call and their size is in them.
+    // SAFETY: the attributes live until the call returns, and contain their size.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -219,12 +218,12 @@ mod tests {
         let online = online_cpus().unwrap();
         let event = Some(Event::CPU_CLOCK);
         let mut samplers = Samplers::attach(&object, event, RATE, None).unwrap();
-        // The second CPU cannot exist.
+        // No machine has a CPU with the second number.
         samplers.cover(&[online[0], u32::MAX >> 1]).unwrap();
         assert!(samplers.links.keys().eq([&online[0]]));
         samplers.cover(&[]).unwrap();
         assert_eq!(samplers.cpus(), 0);
-        // As if the last check was just now, for as long as this takes.
+        // The last check seems to be recent for as long as this test takes.
         samplers.looked = Instant::now() + 1000 * HOTPLUG_INTERVAL;
         samplers.follow_hotplug().unwrap();
         assert_eq!(samplers.cpus(), 0);

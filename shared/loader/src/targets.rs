@@ -1,5 +1,5 @@
-//! Targets: processes, threads and cgroups named on the command line, and processes that
-//! targets fork.
+//! Targets: processes, threads and cgroups that the user names, and the processes that targets
+//! fork.
 
 mod awaited_cgroups;
 mod cgroups;
@@ -36,38 +36,39 @@ const TARGET_IDS: [MapName; 2] = [maps::TARGET_PIDS, maps::TARGET_TIDS];
 /// Maps of the processes and the threads whose wake-ups count.
 const WAKER_IDS: [MapName; 2] = [maps::WAKER_PIDS, maps::WAKER_TIDS];
 
-/// The kernel's IDs of processes or threads, each with its start in ns of CLOCK_MONOTONIC.
+/// Kernel's IDs of processes or threads. Each has its start time, in ns of CLOCK_MONOTONIC.
 type Started = Vec<(u32, u64)>;
 
-/// Processes and threads, by their IDs in the caller's PID namespace, or cgroups. Without any
-/// of these, the targets are the whole machine, or in a container all that the container shows.
+/// Processes and threads, by their IDs in the caller's PID namespace, or cgroups. If the user names
+/// none, the target is the whole machine. In a container it is everything that the container shows.
 #[derive(Clone, Debug, Default)]
 pub struct Targets {
-    /// Processes: all their threads.
+    /// Processes, of which all threads are targets.
     pub pids: Vec<u32>,
     /// Single threads.
     pub tids: Vec<u32>,
-    /// True to add all descendants of the processes, existing and future ones.
+    /// True to add all existing and future descendants of the processes.
     pub children: bool,
-    /// Processes that are never added as descendants, and their own descendants: this process,
-    /// and programs that run it as a part of themselves. A shell that is a target has forked
-    /// them, too.
+    /// Processes that never become targets as descendants, nor do their own descendants. They are
+    /// this process, and programs that run it as a part of themselves. If a shell is a target, they
+    /// are descendants of it.
     pub bystanders: Vec<u32>,
-    /// Names of awaited programs, which no process runs yet: a process that executes one
+    /// Names of awaited programs, which no process runs yet. A process that executes such a program
     /// becomes a target.
     pub awaited: Vec<String>,
-    /// Cgroups whose threads are targets while they are in or below them.
+    /// Cgroups. A thread in or below one of them is a target as long as it stays there.
     pub cgroups: Vec<Cgroup>,
-    /// Awaited cgroups, which become targets when they are made.
+    /// Awaited cgroups, which become targets when a process makes them.
     pub awaited_cgroups: Vec<AwaitedCgroup>,
-    /// True if the cgroups are empty, and the first thread in one is awaited.
+    /// True if the cgroups are empty, and their first thread is awaited.
     pub await_members: bool,
-    /// Path of a pinned BPF map: only threads in its cgroups are targets.
+    /// Path of a pinned BPF map with cgroups. Only threads in these cgroups are targets.
     pub cgroup_map: Option<PathBuf>,
-    /// Path of a pinned BPF map: only threads in its mount namespaces are targets.
+    /// Path of a pinned BPF map with mount namespaces. Only threads in these namespaces are
+    /// targets.
     pub mount_namespace_map: Option<PathBuf>,
-    /// Time at which the IDs were named, in ns of CLOCK_MONOTONIC: a younger process or thread
-    /// has an ID that is used again.
+    /// Time at which the user named the IDs, in ns of CLOCK_MONOTONIC. A process or thread that
+    /// started later uses an ID again, and is no target.
     pub named_ns: u64,
 }
 
@@ -86,33 +87,32 @@ impl Targets {
         }
     }
 
-    /// Returns whether everything is measured.
+    /// Returns whether every thread is a target.
     pub fn is_everything(&self) -> bool {
         !self.is_any_named() && !self.by_membership()
     }
 
-    /// Returns whether any target is named.
     fn is_any_named(&self) -> bool {
         self.has_ids() || !self.awaited.is_empty() || self.has_cgroups()
     }
 
-    /// Returns whether all targets exist and none can come.
+    /// Returns whether all targets exist already, and no others can appear.
     pub fn are_all_there(&self) -> bool {
         let may_come = self.children || !self.awaited.is_empty() || self.by_membership();
         self.has_ids() && !may_come
     }
 
-    /// Returns whether cgroups are named, existing or awaited.
+    /// Returns whether the user named cgroups, existing or awaited.
     fn has_cgroups(&self) -> bool {
         !self.cgroups.is_empty() || !self.awaited_cgroups.is_empty()
     }
 
-    /// Returns whether processes or threads are named.
+    /// Returns whether the user named processes or threads.
     fn has_ids(&self) -> bool {
         !self.pids.is_empty() || !self.tids.is_empty()
     }
 
-    /// Returns whether all targets can end: a cgroup can get threads later.
+    /// Returns whether all targets can end. A cgroup cannot, because threads can join it later.
     fn can_end(&self) -> bool {
         self.is_any_named() && !self.has_cgroups()
     }
@@ -123,10 +123,10 @@ impl Targets {
         names && !self.has_cgroups() || self.await_members
     }
 
-    /// Returns the time at which the first awaited target appeared, in ns of CLOCK_MONOTONIC; 0
-    /// before.
+    /// Returns the variable with the time at which the first awaited target appeared, in ns of
+    /// CLOCK_MONOTONIC; 0 before that.
     pub fn first_awaited<'a>(&self, object: &'a LoadedObject) -> Result<Variable<'a, u64>> {
-        // Searches again: a cgroup that was being made may not have been visible before.
+        // The earlier search may have missed a cgroup that a process was making.
         self.look_for_cgroups(object)?;
         self.look_for_members(object)?;
         self.first_variable(object)
@@ -136,8 +136,7 @@ impl Targets {
         object.variable(bpf::variables::FIRST_AWAITED_NS)
     }
 
-    /// Configures how programs select the threads that they measure:
-    /// `include/targets/filter.h`.
+    /// Configures how programs select the threads that they measure (`include/targets/filter.h`).
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         if let Some(pid) = self.only_pid(kernel) {
             object.set(bpf::constants::ONLY_PID, pid)?;
@@ -150,12 +149,12 @@ impl Targets {
         self.configure_followers(object)
     }
 
-    /// Returns whether only the programs know all targets.
+    /// Returns whether programs alone know all targets.
     fn is_judged_by_programs(&self) -> bool {
         self.is_any_named() && (self.children || !self.awaited.is_empty())
     }
 
-    /// Returns the target process if it is the only one and programs can compare with its ID.
+    /// Returns the target process if no other target can exist and programs can compare its ID.
     fn only_pid(&self, kernel: &Kernel) -> Option<u32> {
         let is_changing = self.is_judged_by_programs() || self.by_membership();
         match (self.pids.as_slice(), self.tids.as_slice()) {
@@ -164,15 +163,15 @@ impl Targets {
         }
     }
 
-    /// Configures how programs select the wakers that count: `include/wakers.h`.
+    /// Configures how programs select the wakers that count (`include/wakers.h`).
     pub fn configure_wakers(&self, object: &mut OpenObject) -> Result<()> {
         let pids = bpf::constants::FILTER_WAKER_PIDS;
         let tids = bpf::constants::FILTER_WAKER_TIDS;
         self.configure_ids([pids, tids], WAKER_IDS, object)
     }
 
-    /// Sets the constants that say whether processes and threads are named, and sizes the maps
-    /// of their IDs.
+    /// Sets the constants that say whether the user named processes and threads. Sets the capacity
+    /// of the maps of their IDs.
     fn configure_ids(
         &self,
         are_named: [ConstantName<bool>; 2],
@@ -188,7 +187,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Writes the targets to the maps. Others become targets as long as the links live.
+    /// Writes the targets to the maps. Programs add further targets as long as the links live.
     pub fn fill(&self, object: &LoadedObject, kernel: &Kernel) -> Result<Vec<Link>> {
         self.fill_cgroups(object)?;
         if self.only_pid(kernel).is_none() {
@@ -202,7 +201,7 @@ impl Targets {
         self.fill_in(WAKER_IDS, object)
     }
 
-    /// Writes the kernel's IDs to the maps of processes and threads.
+    /// Writes the kernel's IDs to the maps of processes and of threads.
     fn fill_in(&self, maps: [MapName; 2], object: &LoadedObject) -> Result<()> {
         if !self.has_ids() {
             return Ok(());
@@ -218,7 +217,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Returns the kernel's IDs of the processes and threads, each with its start.
+    /// Returns the kernel's IDs of the target processes and of the target threads.
     fn translated(&self, threads: &[ThreadIds]) -> (Started, Started) {
         let was_there = |started| started <= self.named_ns;
         let mut pids: Started = (threads.iter())
@@ -235,19 +234,18 @@ impl Targets {
         (pids, tids)
     }
 
-    /// Returns the processes that are measured, each with its program's instance.
+    /// Returns the target processes, each with the instance of its program.
     pub fn processes(&self, object: &LoadedObject) -> Result<Vec<Process>> {
         Ok(processes_of(&self.threads(object)?))
     }
 
-    /// Returns the threads that are measured and have not ended.
+    /// Returns the target threads that have not ended.
     fn threads(&self, object: &LoadedObject) -> Result<Vec<ThreadIds>> {
         let mut threads = living_threads(object)?;
         threads.retain(|ids| self.is_measured(ids));
         Ok(threads)
     }
 
-    /// Returns whether a thread is measured.
     fn is_measured(&self, ids: &ThreadIds) -> bool {
         if self.is_judged_by_programs() || self.by_membership() {
             return ids.is_target != 0;
@@ -258,8 +256,8 @@ impl Targets {
     }
 }
 
-/// Returns the processes of threads, without the kernel's and those without an ID in this
-/// namespace.
+/// Returns the processes of these threads. Leaves out kernel threads, and processes without an ID
+/// in this namespace.
 fn processes_of(threads: &[ThreadIds]) -> Vec<Process> {
     let mut processes: Vec<Process> = (threads.iter())
         .filter(|ids| ids.instance != 0 && ids.namespace_pid != 0)
@@ -273,7 +271,7 @@ fn processes_of(threads: &[ThreadIds]) -> Vec<Process> {
     processes
 }
 
-/// Returns every thread that our PID namespace shows.
+/// Returns every thread that the PID namespace of this process shows.
 fn living_threads(object: &LoadedObject) -> Result<Vec<ThreadIds>> {
     iterators::run(&object.program(bpf::programs::LIST_THREADS)?)
 }
@@ -305,7 +303,7 @@ mod tests {
             ids(900, 900, 5, 5, 30),
             ids(900, 901, 5, 6, 31),
             ids(950, 950, 7, 7, 40),
-            // A younger process that has the ID of one that has ended.
+            // A later process, which uses the ID of a process that has ended.
             ids(960, 960, 8, 8, 90),
         ];
         let targets = Targets {

@@ -1,4 +1,4 @@
-//! The kernel's clocks, which BPF programs read and which time namespaces do not shift.
+//! The kernel's clocks, which BPF programs read. Time namespaces do not shift them.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -8,47 +8,47 @@ use rustix::time::{ClockId, clock_gettime};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Offsets of the clocks of this process's time namespace from the kernel's, in ns.
+/// Offsets of the clocks in this process's time namespace from the kernel's clocks, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Offsets {
     monotonic: i64,
     boottime: i64,
 }
 
-/// Returns the time now, in ns of the kernel's `CLOCK_MONOTONIC`, as `bpf_ktime_get_ns()` has it.
+/// Returns the time now, in ns of the kernel's `CLOCK_MONOTONIC`, like `bpf_ktime_get_ns()`.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let ns = now.tv_sec * NS_PER_S + now.tv_nsec;
-    // The kernel's clock starts at boot: it is never negative.
+    // The kernel's clock starts at 0 when the machine boots, so it is never negative.
     (ns - offsets().monotonic).cast_unsigned()
 }
 
-/// Returns by how many ns the start times in `/proc/PID/stat` are ahead of the kernel's, as
-/// this process reads them: timens_add_boottime_ns() in fs/proc/array.c.
+/// Returns the offset of the start times that this process reads in `/proc/PID/stat` from the
+/// kernel's, in ns (timens_add_boottime_ns() in fs/proc/array.c).
 #[must_use]
 pub fn boottime_offset_ns() -> i64 {
     offsets().boottime
 }
 
-/// Sleeps until `time` of [`monotonic_ns`].
+/// Sleeps until `time`, in ns of [`monotonic_ns`].
 pub fn sleep_until(time: u64) {
     let now = monotonic_ns();
     std::thread::sleep(Duration::from_nanos(time.saturating_sub(now)));
 }
 
-/// Returns the offsets of this process's time namespace, which a process enters before it is
-/// executed.
+/// Returns the offsets of this process's time namespace. They are fixed, because a process enters a
+/// time namespace before it executes a program.
 fn offsets() -> Offsets {
     static OFFSETS: OnceLock<Offsets> = OnceLock::new();
     *OFFSETS.get_or_init(|| {
-        // A kernel without time namespaces has no such file.
+        // Kernels without time namespaces lack this file.
         let text = fs::read_to_string("/proc/self/timens_offsets");
         text.map_or(Offsets::default(), |text| parse(&text))
     })
 }
 
-/// Parses time_namespaces(7)'s `timens_offsets`: a clock, seconds and nanoseconds on each line.
+/// Parses `timens_offsets` (time_namespaces(7)). Each line has a clock, seconds and nanoseconds.
 fn parse(text: &str) -> Offsets {
     let offset_of = |clock: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(clock));

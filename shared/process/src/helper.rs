@@ -1,7 +1,7 @@
-//! The helper process and the protocol of its socket.
+//! Helper process that reads memory and files, and the protocol of its socket.
 //!
-//! A request is three words: thread, address, length. A request with a descriptor reads
-//! that file instead of memory. The answer is the number of bytes, then the bytes.
+//! A request consists of three words: thread ID, address and length. A request with a descriptor
+//! reads that file instead of memory. The answer is the number of bytes, followed by the bytes.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,27 +16,27 @@ use rustix::net::{
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-/// Maximum bytes of one answer.
+/// Maximum number of bytes in an answer.
 pub(crate) const MOST_BYTES: usize = 64 << 10;
-/// The smallest page size of any supported processor. Pages are read one by one, so that the
-/// bytes before an unreadable page are not lost.
+/// Smallest page size of any supported processor, in bytes. The helper reads memory page by page,
+/// so that it keeps the bytes before an unreadable page.
 pub(crate) const PAGE: usize = 4096;
-/// The word before the bytes of an answer.
+/// Size of the number before the bytes of an answer, in bytes.
 const HEADER: usize = size_of::<u64>();
 const REQUEST: usize = 3 * size_of::<u64>();
-/// Number of pages that [`MOST_BYTES`] may touch.
+/// Maximum number of pages that [`MOST_BYTES`] bytes can touch.
 const MOST_PAGES: usize = MOST_BYTES / PAGE + 1;
 
-/// Time for which a helper may wait for a CPU.
+/// Time for which the helper may wait for a CPU without counting as blocked.
 const MOST_STARVED: Duration = Duration::from_secs(5);
 
-/// A process that reads on behalf of this one. It ends with its socket.
+/// Process that reads on behalf of this process. It ends when its socket is closed.
 pub(crate) struct Helper {
     socket: OwnedFd,
     process: Pid,
 }
 
-/// Source of the bytes that a helper reads.
+/// Source of the bytes that the helper reads.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Memory { tid: u32, address: u64 },
@@ -44,16 +44,16 @@ pub(crate) enum Source<'a> {
 }
 
 impl Helper {
-    /// Forks a helper. It inherits no descriptor but its socket, and blocks all signals.
+    /// Forks a helper. The helper inherits no descriptor except its socket, and blocks all signals.
     ///
     /// # Errors
-    /// The socket or the process cannot be created.
+    /// The kernel creates no socket or no process.
     pub(crate) fn start() -> io::Result<Helper> {
         let flags = SocketFlags::CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         // SAFETY: a signal set is plain data, which sigfillset() writes and pthread_sigmask()
-        // reads. The child makes system calls only, as it must after a fork of one thread of
-        // several, and never returns.
+        // reads. After a fork of a process with several threads, the child may only make system
+        // calls. This child does so, and never returns.
         let child = unsafe {
             let mut all = MaybeUninit::uninit();
             let mut before = MaybeUninit::uninit();
@@ -73,11 +73,12 @@ impl Helper {
         })
     }
 
-    /// Reads up to `buffer.len()` bytes, at most [`MOST_BYTES`]: returns how many there are.
-    /// Memory that cannot be read counts as 0 bytes.
+    /// Reads up to `buffer.len()` bytes, at most [`MOST_BYTES`], and returns the number of bytes.
+    /// For memory that cannot be read this number is 0.
     ///
     /// # Errors
-    /// `TimedOut` if no answer comes within `deadline`. Any other means that the helper ended.
+    /// `TimedOut` if no answer comes within `deadline`. Any other error means that the helper
+    /// ended.
     pub(crate) fn read(
         &self,
         source: Source<'_>,
@@ -128,8 +129,8 @@ impl Helper {
             let left = end.saturating_duration_since(Instant::now());
             let timeout = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
             match poll(&mut sources, Some(&timeout)) {
-                // On a busy machine the helper may not have run. The target does not cause that
-                // delay.
+                // On a busy machine the helper may not have run yet. The target does not cause such
+                // a delay.
                 Ok(0) if self.is_runnable() && begun.elapsed() < MOST_STARVED => {
                     end = Instant::now() + deadline;
                 }
@@ -141,7 +142,7 @@ impl Helper {
         }
     }
 
-    /// Returns whether the helper runs or waits for a CPU: state `R` in proc_pid_stat(5).
+    /// Returns whether the helper runs or waits for a CPU (state `R` in proc_pid_stat(5)).
     fn is_runnable(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process));
         stat.is_ok_and(|stat| {
@@ -152,8 +153,8 @@ impl Helper {
 }
 
 impl Drop for Helper {
-    /// Kills the helper. A helper that waits in the kernel stays until its read ends, as
-    /// a child of the process that adopts it.
+    /// Kills the helper. If the helper waits in the kernel, it ends only when its read ends. It is
+    /// then a child of the process that adopts it.
     fn drop(&mut self) {
         let _ = kill_process(self.process, Signal::KILL);
         let end = Instant::now() + Duration::from_millis(1);
@@ -165,10 +166,10 @@ impl Drop for Helper {
     }
 }
 
-/// Answers requests until the socket is closed. Makes system calls only.
+/// Answers requests until the socket is closed. This function may only make system calls.
 fn serve(socket: i32) -> ! {
-    // SAFETY: plain system calls. The descriptors that are closed belong to the parent's copy
-    // of this memory, whose code does not run here. Descriptor 0 is the socket from here on.
+    // SAFETY: these are plain system calls. The closed descriptors belong to the parent's copy of
+    // this memory, whose code does not run here. Descriptor 0 is the socket from here on.
     let socket = unsafe {
         libc::dup2(socket, 0);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
@@ -191,7 +192,7 @@ fn serve(socket: i32) -> ! {
             break;
         }
     }
-    // SAFETY: ends this process and runs none of its parent's destructors.
+    // SAFETY: `_exit` ends this process, and runs none of the destructors of its parent.
     unsafe { libc::_exit(0) }
 }
 
@@ -217,7 +218,7 @@ fn receive(socket: BorrowedFd<'_>) -> Option<([u64; 3], Option<OwnedFd>)> {
     Some((words, file))
 }
 
-/// Reads the start of a file, and returns the number of bytes.
+/// Reads the start of a file. Returns the number of bytes.
 fn read_file(file: BorrowedFd<'_>, buffer: &mut [u8]) -> usize {
     let mut count = 0;
     while count < buffer.len() {
@@ -229,8 +230,7 @@ fn read_file(file: BorrowedFd<'_>, buffer: &mut [u8]) -> usize {
     count
 }
 
-/// Reads memory of thread `tid` up to the first unreadable page, and returns the number of
-/// bytes.
+/// Reads memory of thread `tid` up to the first unreadable page. Returns the number of bytes.
 fn read_memory(tid: u64, address: u64, buffer: &mut [u8]) -> usize {
     let empty = libc::iovec {
         iov_base: std::ptr::null_mut(),
@@ -261,7 +261,7 @@ fn read_memory(tid: u64, address: u64, buffer: &mut [u8]) -> usize {
     let Ok(tid) = i32::try_from(tid) else {
         return 0;
     };
-    // SAFETY: `local` is `buffer`; the kernel checks the addresses of the other process.
+    // SAFETY: `local` is `buffer`. The kernel checks the addresses of the other process.
     let read = unsafe { libc::process_vm_readv(tid, &local, 1, pages.as_ptr(), used, 0) };
     usize::try_from(read).unwrap_or(0)
 }

@@ -1,19 +1,21 @@
-//! Interner of things that BPF programs name by ID: each thing is stored once under many IDs.
+//! Interner of things that BPF programs refer to by ID. Each thing is stored once, under one or
+//! more IDs.
 //!
-//! Processes that come and go use the same things under IDs of their own. A thing stays under its
-//! first ID. The other IDs are dropped once their owners have ended. Memory then grows with the
+//! Processes that come and go use the same things under different IDs. A thing stays under its
+//! first ID. The other IDs are dropped once their owners have ended. Memory therefore grows with
+//! the number of distinct things, and not with the length of the run.
 //! number of distinct things, and not with the length of the run.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// A later ID of a thing.
+/// ID of a thing that already has a first ID.
 struct Alias<Owner> {
     first: u64,
     owner: Owner,
 }
 
-/// Things by ID, each stored once. The owner of an ID may use it again.
+/// Things by ID, each stored once. The owner of an ID may use the ID again.
 pub struct Interner<Thing, Owner> {
     things: HashMap<u64, Thing>,
     firsts: HashMap<Thing, u64>,
@@ -50,7 +52,7 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
         self.things.insert(id, thing);
     }
 
-    /// Returns the first ID of the thing with this ID, if it is known.
+    /// Returns the first ID of the thing with this ID, if the thing has arrived.
     pub fn first(&self, id: u64) -> Option<u64> {
         if self.things.contains_key(&id) {
             Some(id)
@@ -74,7 +76,7 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
         self.things.len() + self.aliases.len()
     }
 
-    /// Returns the later IDs whose owners do not live: they can be dropped.
+    /// Returns the later IDs whose owners have ended. Such IDs can be dropped.
     pub fn ownerless(&self, lives: impl Fn(&Owner) -> bool) -> impl Iterator<Item = u64> {
         let ownerless = move |alias: &Alias<Owner>| !lives(&alias.owner);
         self.aliases
@@ -83,10 +85,10 @@ impl<Thing: Clone + Eq + Hash, Owner> Interner<Thing, Owner> {
             .map(|(id, _)| *id)
     }
 
-    /// Drops these IDs, except first IDs of things.
+    /// Drops these IDs, except the first IDs of things.
     pub fn forget(&mut self, ids: &HashSet<u64>) {
         self.aliases.retain(|id, _| !ids.contains(id));
-        // Many short-lived processes leave a large table that is almost empty.
+        // After many processes have ended, the table is almost empty.
         if self.aliases.len() < self.aliases.capacity() / 8 {
             self.aliases.shrink_to_fit();
         }

@@ -1,11 +1,10 @@
-//! Identity of processes, their lives, fair shares of kept data for each, and reads of their
-//! memory that no process can block.
+//! Identity of processes, checks of which processes live, fair shares of kept data, and reads of
+//! processes' memory that no process can block.
 //!
-//! A read of a target's memory may fault a page in. The page may belong to a FUSE file whose
-//! server never answers, or to a `userfaultfd` that nobody serves. The reader then waits in the
-//! kernel, and SIGKILL does not end it. A helper process therefore reads, and the tool waits
-//! for it only up to a deadline. The tool kills a helper that misses the deadline, and leaves
-//! it behind.
+//! A read of a target's memory may fault a page in. The page may belong to a FUSE file or a
+//! `userfaultfd` whose server never answers. The reader then waits in the kernel, and SIGKILL does
+//! not end it. A helper process therefore reads, and the tool waits for the helper only until a
+//! deadline. The tool kills a helper that misses the deadline, and leaves it behind.
 
 mod arch;
 mod helper;

@@ -1,16 +1,16 @@
-//! Living processes.
+//! Checks which processes live.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// Processes of our PID namespace at one moment.
+/// Processes that live at one moment, in the PID namespace of this process.
 pub struct Living(HashSet<u32>);
 
 impl Living {
-    /// Reads `/proc` once. Checking each known process instead would cost more the more processes
-    /// have ended. Returns `None` if `/proc` cannot be read: no process is then known to have
-    /// ended.
+    /// Reads `/proc` once. The cost of checking each known process would grow with the number of
+    /// ended processes. Returns `None` if `/proc` cannot be read. The caller then knows of no
+    /// process that has ended.
     #[must_use]
     pub fn read() -> Option<Living> {
         let entries = fs::read_dir("/proc").ok()?;
@@ -18,7 +18,7 @@ impl Living {
         Some(Living(entries.flatten().filter_map(pid).collect()))
     }
 
-    /// Returns the living ones among `pids`. For up to 64 processes this costs less than
+    /// Returns the processes of `pids` that live. For up to 64 processes this costs less than
     /// [`Living::read`].
     pub fn among<'a>(pids: impl ExactSizeIterator<Item = &'a u32>) -> Option<Living> {
         const FEW: usize = 64;
@@ -29,7 +29,7 @@ impl Living {
         Some(Living(pids.copied().filter(lives).collect()))
     }
 
-    /// Returns whether a process lives. Process 0 does not end.
+    /// Returns whether a process lives. Process 0 never ends.
     #[must_use]
     pub fn has(&self, pid: u32) -> bool {
         pid == 0 || self.0.contains(&pid)

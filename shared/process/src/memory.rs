@@ -1,4 +1,4 @@
-//! Memory of one process, read in words or in pieces.
+//! Memory of one process, which callers read in words or in pieces.
 
 use std::cell::Cell;
 
@@ -6,14 +6,14 @@ use crate::helper::{MOST_BYTES, PAGE};
 use crate::reads::read_memory;
 use crate::threads::living_thread;
 
-/// Bytes read at once for a word: most stacks lie in one such piece.
+/// Number of bytes that are read at once for a word. Most stacks fit into one such piece.
 const PIECE: usize = 4 * PAGE;
 
-/// Memory of a running process. It changes while it is read: the caller must know that the
-/// thread in question does not run meanwhile.
+/// Memory of a running process. The memory can change during a read. The caller must know that the
+/// thread in question does not run.
 pub struct ProcessMemory {
     pid: u32,
-    /// A thread of the process that was alive at the last read.
+    /// ID of a thread of the process that was alive at the last read.
     tid: Cell<u32>,
     /// Address of `piece`, the start of a page; `u64::MAX` before the first read.
     start: u64,
@@ -21,8 +21,7 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Returns the memory of process `pid`. A process that does not exist has no readable
-    /// memory.
+    /// Returns the memory of process `pid`. If the process does not exist, no memory is readable.
     #[must_use]
     pub fn new(pid: u32) -> ProcessMemory {
         ProcessMemory {
@@ -33,13 +32,13 @@ impl ProcessMemory {
         }
     }
 
-    /// Drops the cached piece, which may have changed.
+    /// Drops the cached piece, because the memory may have changed.
     pub fn forget(&mut self) {
         self.start = u64::MAX;
         self.piece.clear();
     }
 
-    /// Reads up to `most` bytes from `start`, up to the first unreadable page.
+    /// Reads up to `most` bytes at `start`, and stops at the first unreadable page.
     #[must_use]
     pub fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
@@ -58,7 +57,7 @@ impl ProcessMemory {
         bytes
     }
 
-    /// Returns the 64-bit word at `address`, or `None` if it cannot be read.
+    /// Returns the 64-bit word at `address`; `None` if it cannot be read.
     pub fn word(&mut self, address: u64) -> Option<u64> {
         let page = address & !(PAGE as u64 - 1);
         self.cached_word(address).or_else(|| {
@@ -81,7 +80,7 @@ impl ProcessMemory {
 }
 
 /// Reads through the thread `tid`. If that thread has ended and has no memory, reads through
-/// another thread and stores its ID.
+/// another thread and stores that thread's ID.
 fn read(pid: u32, tid: &Cell<u32>, address: u64, buffer: &mut [u8]) -> usize {
     let count = read_memory(pid, tid.get(), address, buffer);
     if count > 0 || buffer.is_empty() {

@@ -1,4 +1,4 @@
-//! The helper process of this program, and the processes that did not answer in time.
+//! Helper process of this program, and the processes whose memory missed the deadline.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 
 use crate::helper::{Helper, Source};
 
-/// Deadline of one answer. A page from a busy disk takes tens of milliseconds.
+/// Deadline of an answer. A page from a busy disk takes tens of milliseconds.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// Maximum helpers left behind. After that many nothing is read any more, so targets delay this
-/// program by at most this many times `DEADLINE`.
+/// Maximum number of helpers that are left behind. After that many, this program reads no memory
+/// any more. Targets therefore delay it by at most this many times `DEADLINE`.
 const MOST_LEFT_BEHIND: usize = 4;
-/// Maximum bytes of a command line that are read. The kernel allows gigabytes.
+/// Maximum number of bytes that are read of a command line. The kernel allows gigabytes.
 const LONGEST_COMMAND_LINE: usize = 64 << 10;
 
 static READS: Mutex<Reads> = Mutex::new(Reads {
@@ -26,12 +26,12 @@ static READS: Mutex<Reads> = Mutex::new(Reads {
 
 struct Reads {
     helper: Option<Helper>,
-    /// Processes whose memory a helper waited for in vain. They are not read again.
+    /// Processes whose memory missed the deadline. Their memory is not read again.
     unanswered: BTreeSet<u32>,
     left_behind: usize,
 }
 
-/// Starts the helper process now, while this process is small. Otherwise the first read
+/// Starts the helper process now, while this process is small. Without this call, the first read
 /// starts it.
 pub fn start_helper() {
     let mut reads = READS.lock();
@@ -40,23 +40,24 @@ pub fn start_helper() {
     }
 }
 
-/// Ends the helper process. A later read starts another.
+/// Ends the helper process. A later read starts another helper.
 pub fn stop_helper() {
     READS.lock().helper = None;
 }
 
-/// Returns the number of processes whose memory was not read because it did not answer in time.
+/// Returns the number of processes whose memory missed the deadline.
 #[must_use]
 pub fn count_unanswered() -> usize {
     READS.lock().unanswered.len()
 }
 
-/// Reads the command line of process `pid` from `file`, its `/proc/PID/cmdline`: words that end
-/// in NUL, cut after 64 KiB. The kernel reads them from the memory of the process.
+/// Reads the command line of process `pid` from `file`, which must be its `/proc/PID/cmdline`.
+/// Returns words that end in NUL, cut after 64 KiB. The kernel reads them from the memory of the
+/// process.
 ///
 /// # Errors
-/// `TimedOut` if that memory does not answer in time. Other errors if no helper can be started,
-/// or if it ends.
+/// `TimedOut` if that memory misses the deadline. Other errors if no helper can be started, or if
+/// the helper ends.
 pub fn read_command_line(pid: u32, file: &File) -> io::Result<Vec<u8>> {
     let mut words = vec![0; LONGEST_COMMAND_LINE];
     let count = READS
@@ -66,8 +67,8 @@ pub fn read_command_line(pid: u32, file: &File) -> io::Result<Vec<u8>> {
     Ok(words)
 }
 
-/// Reads memory of process `pid` through its thread `tid` up to the first unreadable page, and
-/// returns the number of bytes.
+/// Reads memory of process `pid` through its thread `tid` up to the first unreadable page. Returns
+/// the number of bytes.
 pub(crate) fn read_memory(pid: u32, tid: u32, address: u64, buffer: &mut [u8]) -> usize {
     let source = Source::Memory { tid, address };
     READS.lock().read(pid, source, buffer).unwrap_or(0)
@@ -89,7 +90,7 @@ impl Reads {
                 self.unanswered.insert(pid);
                 self.left_behind += 1;
             }
-            // The next read replaces a helper that was killed.
+            // The next read starts a new helper in place of a killed one.
             Err(_) => {}
             Ok(_) => self.helper = Some(helper),
         }

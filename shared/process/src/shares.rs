@@ -1,22 +1,22 @@
-//! Fair shares of the data kept for all processes. `bpf/include/shares.h` has the same rule for
-//! the data that BPF programs send and count.
+//! Fair shares of a capacity that all processes share. `bpf/include/shares.h` applies the same rule
+//! to the data that BPF programs send and count.
 
 use std::collections::HashMap;
 
 use crate::Living;
 
-/// Usage of a bounded resource, by process.
+/// Usage of a capacity, by process.
 #[derive(Default)]
 pub struct Shares {
-    /// Amount taken, by process ID.
+    /// Used amount, by process ID.
     taken: HashMap<u32, usize>,
     refused: u64,
 }
 
 impl Shares {
-    /// Returns whether a process may take `more` while `used` of `all` are in use. A process may
-    /// take at most three times the rest that it leaves. While a quarter of `all` is left, no
-    /// process is refused.
+    /// Returns whether a process may take `more` while `used` of `all` is in use. A process may
+    /// take at most three times as much as it leaves. No process is refused while a quarter of
+    /// `all` is free.
     #[must_use]
     pub fn may_take(&self, pid: u32, more: usize, used: usize, all: usize) -> bool {
         let taken = self.taken.get(&pid).copied().unwrap_or(0) + more;
@@ -34,7 +34,7 @@ impl Shares {
         self.refused += 1;
     }
 
-    /// Returns whether anything was refused.
+    /// Returns whether any process was refused.
     #[must_use]
     pub fn has_refused(&self) -> bool {
         self.refused > 0
@@ -46,7 +46,7 @@ impl Shares {
         self.refused
     }
 
-    /// Drops the usage of ended processes, because another process may get the same ID.
+    /// Drops the usage of ended processes, because a new process may get the same ID.
     pub fn forget_ended(&mut self, living: &Living) {
         self.taken.retain(|pid, _| living.has(*pid));
     }
@@ -56,7 +56,7 @@ impl Shares {
 mod tests {
     use super::*;
 
-    /// Lets `processes` processes take one at a time in turn until all are refused. Returns the
+    /// Lets `processes` processes take 1 in turn until all of them are refused. Returns the total
     /// usage.
     fn flood(shares: &mut Shares, processes: u32, all: usize) -> usize {
         let mut used = 0;

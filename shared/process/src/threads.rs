@@ -1,21 +1,21 @@
 //! Threads through which `/proc` shows a process.
 //!
 //! The first thread of a process may end before the others, by `pthread_exit()` in `main()`. It
-//! stays as a zombie without memory, files and namespaces until the others end. Its entries in
-//! `/proc` for these are empty or cannot be opened. The entries of any other thread are
+//! stays as a zombie, without memory, files and namespaces, until the other threads end. Its
+//! entries in `/proc` for these are empty or cannot be opened. The entries of any other thread are
 //! complete.
 
 use std::fs;
 use std::path::Path;
 
-/// Maximum threads that are examined in place of a thread that has ended. Other ended threads
-/// exist only under a debugger.
+/// Maximum number of threads that are examined in place of a thread that has ended. Further ended
+/// threads exist only under a debugger.
 const MOST_THREADS: usize = 256;
 
-/// Returns the ID of a living thread of process `pid`: `pid` itself if possible, or `None` if
-/// there is none.
+/// Returns the ID of a living thread of process `pid`, preferably `pid` itself; `None` if no thread
+/// lives.
 ///
-/// The thread may end at any time, and later reads through it then fail.
+/// The thread may end at any time. Later reads through it then fail.
 #[must_use]
 pub fn living_thread(pid: u32) -> Option<u32> {
     if is_alive(Path::new(&format!("/proc/{pid}"))) {
@@ -29,15 +29,15 @@ pub fn living_thread(pid: u32) -> Option<u32> {
     })
 }
 
-/// Returns the folder in `/proc` that shows the memory, the files and the namespaces of process
-/// `pid`: the folder of a living thread.
+/// Returns the folder in `/proc` of a living thread of process `pid`. It shows the memory, the
+/// files and the namespaces of the process.
 #[must_use]
 pub fn living_folder(pid: u32) -> String {
     format!("/proc/{}", living_thread(pid).unwrap_or(pid))
 }
 
-/// Returns whether the thread with this folder in `/proc` exists and is not a zombie. In `stat`
-/// the state follows the name, which ends at the last `)`.
+/// Returns whether the thread with this folder in `/proc` exists and is not a zombie. The file
+/// `stat` has the state after the name, which ends at the last `)`.
 #[must_use]
 pub fn is_alive(folder: &Path) -> bool {
     // The name can contain bytes that are not UTF-8.

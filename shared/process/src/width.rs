@@ -5,12 +5,12 @@ use std::io::Read;
 
 use crate::threads::living_folder;
 
-/// Returns whether process `pid` runs a 32-bit program. The result is `false` for kernel
-/// threads and processes that ended.
+/// Returns whether process `pid` runs a 32-bit program; `false` for a kernel thread, and for a
+/// process that has ended.
 ///
-/// The auxiliary vector of a program has words of the program's width (`/proc/PID/auxv` in
-/// proc(5)). A first word of 64 bits is a small number. In a 32-bit program the same bytes are
-/// a number and an address.
+/// The words of a program's auxiliary vector (`/proc/PID/auxv` in proc(5)) have the program's
+/// width. In a 64-bit program the first word is a small number. In a 32-bit program the same 8
+/// bytes are a number and a value.
 #[must_use]
 pub fn runs_32_bit_code(pid: u32) -> bool {
     let mut first = [0; 8];

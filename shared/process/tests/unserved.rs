@@ -1,5 +1,5 @@
-//! Reads memory that never answers: pages registered with a `userfaultfd` that nobody serves.
-//! Such a process is not read again, so this test runs in a process of its own.
+//! Reads memory that never answers: pages of a `userfaultfd` without a server. The memory of such a
+//! process is not read again, so this test runs in a process of its own.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;
@@ -31,7 +31,7 @@ fn memory_that_never_answers_costs_one_deadline() {
     assert!(begun.elapsed() < Duration::from_millis(400));
     assert_eq!(count_unanswered(), 1);
 
-    // The next helper reads other processes.
+    // The next helper can read other processes.
     let mut other = Command::new("sleep").arg("60").spawn().unwrap();
     let file = File::open(format!("/proc/{}/cmdline", other.id())).unwrap();
     while std::fs::read_to_string(format!("/proc/{}/comm", other.id())).unwrap() != "sleep\n" {}
@@ -41,13 +41,13 @@ fn memory_that_never_answers_costs_one_deadline() {
     assert_eq!(words.unwrap(), b"sleep\x0060\0");
 }
 
-/// Maps memory whose pages do not arrive until the descriptor is closed.
+/// Maps memory whose pages do not arrive before the descriptor is closed.
 fn map_unserved() -> (OwnedFd, u64) {
     #[repr(C)]
     struct Api(u64, u64, u64);
     #[repr(C)]
     struct Register(u64, u64, u64, u64);
-    // Numbers and layouts come from linux/userfaultfd.h.
+    // Numbers and layouts of linux/userfaultfd.h.
     const UFFDIO_API: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
     const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
     const UFFD_API: u64 = 0xaa;

@@ -1,10 +1,10 @@
 //! Budget of the work of naming on the files of targets, over a whole run.
 //!
-//! A target chooses its files, and so the time that reading them takes. There may be sparse files
-//! of any size, and symbol tables of any length. Sections may decompress to thousands of times
-//! their size. So one [`Budget`] covers all files of a run. Each file has an [`Allowance`] of it,
-//! which readers charge before they read. A unit of work is a byte that is read or decompressed,
-//! or a nanosecond of CPU time, whichever is more.
+//! A target chooses its files, and so the time that reads of them take. There may be sparse files
+//! of any size, and symbol tables of any length. Sections may expand to thousands of times their
+//! size. One [`Budget`] therefore covers all files of a run. Each file has an [`Allowance`] of it,
+//! which readers charge before they read. A unit of work is a byte that is read or decompressed, or
+//! a nanosecond of CPU time, whichever sum is larger.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,19 +13,20 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Work for the names of a run: 4 GiB and 4 seconds. The symbols of libLLVM, of 110 MB, take 70
-/// ms of it. A debug file without a build ID costs as much work as it has bytes, for its
-/// checksum. For one with a build ID only the symbols are read, whatever its size.
+/// Work for the names of a run: 4 GiB, or 4 seconds. The symbols of libLLVM, of 110 MB, take 70 ms
+/// of this. A debug file without a build ID costs as much work as it has bytes, because its
+/// checksum is computed. Of a debug file with a build ID only the symbols are read, whatever its
+/// size.
 const FOR_NAMES: u64 = 4 << 30;
-/// Work for a run that looks up source lines, too: 16 GiB and 17 seconds. 40 MB of debug
-/// information of a Rust program take a second if the addresses are all over it.
+/// Work for a run that also looks up source lines: 16 GiB, or 17 seconds. A Rust program with 40 MB
+/// of debug information takes a second if addresses are spread over the whole program.
 const FOR_SOURCES: u64 = 16 << 30;
-/// Minimum work of a file: a hundred thousand empty files take seconds, too.
+/// Minimum work of a file. Otherwise a hundred thousand empty files would take seconds for free.
 const EACH_FILE: u64 = 32 << 10;
-/// Work of any read, in addition to the bytes that it reads.
+/// Work of each read, in addition to the bytes that it reads.
 const EACH_READ: u64 = 256;
 
-/// Work that is left for naming.
+/// Work that remains for naming.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -36,7 +37,7 @@ pub(crate) struct Budget {
 /// Work that may be spent on one file.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    /// Process that is charged for the file.
+    /// ID of the process that is charged for the file.
     pid: u32,
     work: u64,
     taken: Cell<u64>,
@@ -45,7 +46,7 @@ pub(crate) struct Allowance {
 }
 
 impl Budget {
-    /// Returns the budget of a run. It is larger `with_sources`.
+    /// Returns the budget of a run. It is larger if `with_sources` is true.
     pub(crate) fn new(with_sources: bool) -> Self {
         Self {
             left: if with_sources { FOR_SOURCES } else { FOR_NAMES },
@@ -53,11 +54,11 @@ impl Budget {
         }
     }
 
-    /// Returns the allowance of the next file, which these processes map. The process whose files
-    /// took least work is charged.
+    /// Returns the allowance of the next file, which the processes `pids` map. Charges the process
+    /// whose files took the least work.
     ///
-    /// The files of a process take at most as much work as they leave to all others. So no
-    /// process takes the names of others away.
+    /// The files of a process take at most as much work as they leave to all other processes. No
+    /// process can therefore prevent others from getting names.
     pub(crate) fn allow(&self, pids: &[u32]) -> Allowance {
         let taken = |pid: &u32| self.taken.get(pid).copied().unwrap_or(0);
         let pid = pids.iter().copied().min_by_key(taken).unwrap_or(0);
@@ -83,16 +84,16 @@ impl Allowance {
         }
     }
 
-    /// Returns half of the budget of a run: for a file that no target chooses, or for a reader on
-    /// its own.
+    /// Returns half of the budget of a run, for a file that no target chooses or for a reader
+    /// without a run.
     pub(crate) fn alone() -> Self {
         Budget::new(true).allow(&[])
     }
 
-    /// Charges the work of a read of so many bytes, before the read.
+    /// Charges the work of a read of this many bytes. Callers charge before they read.
     ///
     /// # Errors
-    /// `QuotaExceeded` if it is more than is left.
+    /// `QuotaExceeded` if too little work remains.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let charged = self.taken.get().saturating_add(EACH_READ);
         let charged = charged.saturating_add(bytes);
@@ -103,10 +104,10 @@ impl Allowance {
         self.check_time()
     }
 
-    /// Checks that CPU time is left.
+    /// Checks that CPU time remains.
     ///
     /// # Errors
-    /// `QuotaExceeded` if none is left.
+    /// `QuotaExceeded` if no CPU time remains.
     pub(crate) fn check_time(&self) -> Result<()> {
         if self.cpu_nanoseconds() > self.work {
             return Err(self.refuse("it takes too much time"));
@@ -114,13 +115,13 @@ impl Allowance {
         Ok(())
     }
 
-    /// Records that a part of the file is left out, for the reason `why`.
+    /// Records that a part of the file is left out, and the reason `why`.
     pub(crate) fn refuse(&self, why: &'static str) -> Error {
         self.refused.set(Some(why));
         Error::new(ErrorKind::QuotaExceeded, why)
     }
 
-    /// Returns the reason if a part of the file was left out.
+    /// Returns the reason why a part of the file was left out, if one was.
     pub(crate) fn refused(&self) -> Option<&'static str> {
         self.refused.get()
     }
@@ -134,7 +135,7 @@ impl Allowance {
     }
 }
 
-/// Returns the CPU time of this thread. It does not count the wait for a slow disk or a busy
+/// Returns the CPU time of this thread. It does not include waits for a slow disk or a busy
 /// machine.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -167,7 +168,7 @@ mod tests {
             greedy <= left && greedy > FOR_NAMES / 4,
             "{greedy} of {left}"
         );
-        // The other process is charged for a file that both map.
+        // Both processes map this file, so the process with less work is charged.
         let (shared, left) = taken_by(&[1, 2]);
         assert!(
             shared <= left && shared > FOR_NAMES / 8,

@@ -1,4 +1,4 @@
-//! ELF files of targets, with an [`Allowance`] that is charged for reads.
+//! ELF files of targets. Reads of them are charged to an [`Allowance`].
 
 use std::fs::File;
 use std::io::Result;
@@ -8,10 +8,10 @@ use elf::Source;
 
 use crate::budget::Allowance;
 
-/// An ELF file whose reads are charged to an [`Allowance`].
+/// ELF file whose reads are charged to an [`Allowance`].
 pub(crate) type Elf<'f> = elf::Elf<Charged<'f>>;
 
-/// A file, and the allowance that is charged for the bytes read and decompressed from it.
+/// File, and the allowance that is charged for bytes that are read and decompressed.
 #[derive(Clone, Copy)]
 pub(crate) struct Charged<'f> {
     file: &'f File,
@@ -36,16 +36,16 @@ impl Source for Charged<'_> {
 /// Reads the headers of a file.
 ///
 /// # Errors
-/// If the file is not a little-endian ELF file, or not all headers can be read.
+/// The file is not a little-endian ELF file, or a header cannot be read.
 pub(crate) fn read<'f>(file: &'f File, allowance: &'f Allowance) -> Result<Elf<'f>> {
     Ok(Elf::read(Charged { file, allowance })?)
 }
 
-/// Returns the result of a read. Contents that claim an implausible decompressed size are left
-/// out, as too much work.
+/// Returns the result of a read. Records contents that claim an implausible decompressed size as
+/// left out, because they take too much work.
 ///
 /// # Errors
-/// The error of the read. It is of the kind `QuotaExceeded` if the contents are left out.
+/// The error of the read. It is `QuotaExceeded` if the contents are left out.
 pub(crate) fn check<T>(
     allowance: &Allowance,
     read: std::result::Result<T, elf::Error>,

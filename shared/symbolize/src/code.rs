@@ -1,4 +1,4 @@
-//! Executable mappings of a process, for readers of more than the symbols of its files.
+//! Executable mappings of a process, for readers that need more than the symbols of its files.
 
 use std::fs::File;
 use std::io::Result;
@@ -9,33 +9,33 @@ use crate::process::processes::Mapping;
 use crate::symbolizer::Symbolizer;
 use process::Process;
 
-/// An executable mapping of a process.
+/// Executable mapping of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeMapping {
     /// First address.
     pub start: u64,
-    /// First address after it.
+    /// Address after the last one.
     pub end: u64,
-    /// Offset in the file of the first address, in bytes.
+    /// Offset in the file at the first address, in bytes.
     pub offset: u64,
-    /// File or memory that is mapped.
+    /// Mapped file or memory.
     pub source: CodeSource,
 }
 
 /// Source of mapped code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CodeSource {
-    /// An ELF file that the [`Symbolizer`] keeps open.
+    /// ELF file that the [`Symbolizer`] keeps open.
     File(u32),
-    /// The kernel's vDSO.
+    /// vDSO of the kernel.
     Vdso,
-    /// Any other source, such as memory into which the program wrote its code.
+    /// Any other source, such as memory into which the program wrote code.
     Other,
 }
 
 impl Symbolizer {
-    /// Returns the executable mappings of a process in ascending order, as of the last read of
-    /// its mappings (see [`Symbolizer::watch`]). Returns none if no read succeeded.
+    /// Returns the executable mappings of a process in ascending order, from the last read of its
+    /// mappings ([`Symbolizer::watch`]). Returns none if no read succeeded.
     pub fn code(&self, process: Process) -> Vec<CodeMapping> {
         let mapping = |mapping: &Mapping| CodeMapping {
             start: mapping.start,
@@ -54,10 +54,10 @@ impl Symbolizer {
             .collect()
     }
 
-    /// Returns the file that code comes from, and its name; `None` if there is none.
+    /// Returns the file with the code, and its name; `None` if there is no file.
     ///
     /// # Errors
-    /// If the vDSO cannot be read, or there are too many open files.
+    /// The vDSO cannot be read, or this process has too many open files.
     pub fn code_file(&self, source: CodeSource) -> Result<Option<(File, String)>> {
         match source {
             CodeSource::File(index) => self

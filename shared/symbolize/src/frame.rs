@@ -58,7 +58,7 @@ pub struct Source {
     pub line: u32,
 }
 
-/// A function that the compiler inlined into another.
+/// Function that the compiler inlined into another function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inlined {
     /// Demangled name, if the function has one.

@@ -1,19 +1,19 @@
-//! Turns addresses into frames.
+//! Turns addresses into frames with names.
 //!
-//! This takes two steps, because the observed processes come and go:
+//! Processes come and go, so this takes two steps:
 //!
 //! 1. [`Symbolizer::locate`] runs at once, while the process lives. It turns each address into a
 //!    [`Location`], which refers to a file that is kept open, and no longer needs the process.
 //! 2. [`Symbolizer::resolve`] and [`Symbolizer::frames`] run when frames are to be printed.
-//!    Symbols are read once for every file.
+//!    Symbols of each file are read once.
 //!
-//! A name is right or absent. A symbol names only the addresses that it covers. A location
-//! without a name prints as `[file]` or `[unknown]`, and [`Symbolizer::losses`] returns what
+//! A name is right or absent. A symbol names only the addresses that it covers. A location without
+//! a name is printed as `[file]` or `[unknown]`. [`Symbolizer::losses`] returns counts of data that
 //! could not be read.
 //!
-//! The files, the paths and the perf map of a target are treated as hostile, and so is all else
-//! that it can influence. They are read with bounds, never mapped, and never opened unless they
-//! are regular files.
+//! The files, the paths and the perf map of a target are hostile, and so is everything else that
+//! the target can influence. This crate reads them with bounds, never maps them, and opens only
+//! regular files.
 
 mod arch;
 mod budget;

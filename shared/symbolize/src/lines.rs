@@ -1,10 +1,10 @@
-//! Reads lines that other programs wrote, with a bound on everything.
+//! Reads lines that other programs wrote, with bounds.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Result};
 
-/// Calls `visit` with every line of the first `limit` bytes, without its newline. A line longer
-/// than `longest` bytes is cut to that length. A last line without a newline is left out, because
-/// its writer may not have finished it.
+/// Calls `visit` with every line in the first `limit` bytes, without its newline. Cuts a line to
+/// `longest` bytes. Leaves out a last line without a newline, because its writer may not have
+/// finished it.
 pub(crate) fn for_each_line(
     reader: impl Read,
     longest: usize,
@@ -33,10 +33,10 @@ pub(crate) fn for_each_line(
     }
 }
 
-/// Parses a hexadecimal number that fills the whole text.
+/// Parses a text that consists of one hexadecimal number.
 pub(crate) fn hexadecimal(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"0x").unwrap_or(text);
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     if !text.first()?.is_ascii_hexdigit() {
         return None;
     }
@@ -63,7 +63,7 @@ mod tests {
         );
     }
 
-    /// A reader that returns these errors first, the last one first, and then reads the bytes.
+    /// Reader that first returns these errors, last one first, and then the bytes.
     struct Failing(Vec<ErrorKind>, &'static [u8]);
 
     impl Read for Failing {

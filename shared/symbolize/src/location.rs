@@ -1,6 +1,6 @@
 //! Locations of addresses.
 
-/// Place of an address, in terms that outlive its process.
+/// Place of an address, in a form that outlives its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
     /// In an ELF file that the [`Symbolizer`](crate::Symbolizer) keeps open.
@@ -10,7 +10,7 @@ pub enum Location {
         /// Offset in the file, in bytes.
         offset: u64,
     },
-    /// In memory that the program wrote its code into.
+    /// In memory into which the program wrote code.
     Jit {
         /// Index of the process.
         process: u32,
@@ -19,19 +19,19 @@ pub enum Location {
     },
     /// In the kernel's vDSO.
     Vdso {
-        /// Offset from its start, in bytes.
+        /// Offset from the start of the vDSO, in bytes.
         offset: u64,
     },
-    /// In a file that is known by name only.
+    /// In a file of which only the name is known.
     Module {
         /// Index of the name.
         index: u32,
     },
-    /// In a program that an interpreter runs.
+    /// In a function that an interpreter runs.
     Interpreted {
         /// Index of the function.
         function: u32,
-        /// Line in its source file; 0 if it is not known.
+        /// Line in the source file of the function; 0 if it is unknown.
         line: u32,
     },
     /// In the kernel.

@@ -1,4 +1,4 @@
-//! Names for each kind of location: the second step.
+//! Names each kind of location. This is the second step.
 
 pub(crate) mod demangle;
 pub(crate) mod files;

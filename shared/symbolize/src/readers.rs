@@ -1,5 +1,4 @@
-//! Readers of files that targets choose, each on its own. Tests and fuzzers use them, which have
-//! bytes and no process.
+//! Readers of files that targets choose, without a process. Tests and fuzzers use them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,12 +15,12 @@ use crate::naming::perf_map;
 use crate::naming::wanted::Wanted;
 use crate::process::memory_image;
 
-/// Names the functions at offsets in an ELF file, as
-/// [`Symbolizer::resolve`](crate::Symbolizer::resolve) does. It searches for debug files in
-/// directories without any.
+/// Names the functions at offsets in an ELF file, like
+/// [`Symbolizer::resolve`](crate::Symbolizer::resolve). Searches for debug files only in
+/// directories that do not exist.
 ///
 /// # Errors
-/// If the file is not an ELF file, or a symbol table cannot be read.
+/// The file is not an ELF file, or a symbol table cannot be read.
 pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let allowance = Allowance::alone();
     let elf = charged::read(file, &allowance)?;
@@ -42,7 +41,7 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
 /// offsets.
 ///
 /// # Errors
-/// If there is no such image, or a part of it is missing.
+/// There is no such image, or a part of it is missing.
 pub fn memory_image(memory: &File) -> Result<File> {
     const START: u64 = 1 << 32;
     let place = memory_image::Place {
@@ -60,14 +59,14 @@ pub fn memory_image(memory: &File) -> Result<File> {
     memory_image::Allowance::default().spend(0, |left| memory_image::copy(place, left, read))
 }
 
-/// Name of a source file, and a line of it.
+/// Name of a source file, and the number of a line.
 pub type Line = (Arc<str>, u32);
 
-/// Looks up the source lines of offsets in an ELF file with debug information. The line of the
-/// innermost inlined function is last.
+/// Looks up the source lines of offsets in an ELF file with debug information. The last line of an
+/// offset is that of the innermost inlined function.
 ///
 /// # Errors
-/// If the file is not an ELF file, or a symbol table cannot be read.
+/// The file is not an ELF file, or a symbol table cannot be read.
 pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> {
     let allowance = Allowance::alone();
     let elf = charged::read(file, &allowance)?;
@@ -83,10 +82,10 @@ pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> 
     Ok(placed.collect())
 }
 
-/// Names addresses of JIT-compiled code by a perf map.
+/// Names addresses of JIT-compiled code with a perf map.
 ///
 /// # Errors
-/// If the file cannot be read, or covers the same addresses too often.
+/// The file cannot be read, or covers the same addresses too often.
 pub fn perf_map(file: &File, addresses: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let wanted = Wanted::new(addresses.to_vec());
     let names = perf_map::parse(file, &wanted, &Allowance::alone())?;

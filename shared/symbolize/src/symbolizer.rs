@@ -1,5 +1,4 @@
-//! The two steps of naming, and their shared state. [`crate::naming`] names each kind of
-//! location.
+//! The two steps of naming, and their shared state. [`crate::naming`] names each kind of location.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -20,13 +19,13 @@ use crate::process::open;
 use crate::process::processes::{Mapping, Processes};
 use process::Process;
 
-/// Lowest address of code in any program (`vm.mmap_min_addr`).
+/// Lowest address that code of a program can have (`vm.mmap_min_addr`).
 const LOWEST_ADDRESS: u64 = 4096;
 
-/// Assigns addresses to files, and names them.
+/// Locates addresses in files, and names them.
 ///
-/// A symbolizer keeps every file open that it has seen mapped. Creating one raises the limit of
-/// open files of the whole program to its maximum, and the symbolizer uses up to half of them.
+/// A symbolizer keeps every mapped file open. A new symbolizer raises the limit of open files of
+/// the whole program to its maximum, and uses up to half of it.
 pub struct Symbolizer {
     pub(crate) processes: Processes,
     pub(crate) images: Images,
@@ -43,12 +42,12 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// Returns a symbolizer that finds separate debug files under `/usr/lib/debug`.
+    /// Returns a symbolizer that searches for separate debug files under `/usr/lib/debug`.
     pub fn new() -> Self {
         Self::with_debug_directories(vec!["/usr/lib/debug".into()])
     }
 
-    /// Returns a symbolizer that finds separate debug files under these directories.
+    /// Returns a symbolizer that searches for separate debug files under these directories.
     pub fn with_debug_directories(directories: Vec<PathBuf>) -> Self {
         Self {
             processes: Processes::default(),
@@ -60,22 +59,22 @@ impl Symbolizer {
         }
     }
 
-    /// Sets whether source lines are looked up, too.
+    /// Sets which source places are looked up.
     pub fn look_up_sources(&mut self, sources: Sources) {
         self.namer.look_up_sources(sources);
     }
 
-    /// Sets the function that asks the kernel for names of its functions. It is faster than
+    /// Sets the function that asks the kernel for names of kernel functions. This is faster than
     /// reading the kernel's list of all functions.
     pub fn ask_kernel(&mut self, ask: AskKernel) {
         self.namer.ask_kernel(ask);
     }
 
-    /// Reads a process's mappings now and opens the files behind them.
+    /// Reads the mappings of a process now, and opens the files behind them.
     ///
-    /// It is for targets that are known beforehand, and for processes whose mappings are known to
-    /// have changed. The mappings of other processes are read when their first address is
-    /// located, and again when an address is in none of them.
+    /// Callers use it for targets that they know beforehand, and for processes whose mappings have
+    /// changed. The mappings of other processes are read when their first address is located. They
+    /// are read again when an address is in no mapping.
     pub fn watch(&mut self, process: Process) {
         let Self {
             processes,
@@ -86,17 +85,17 @@ impl Symbolizer {
         processes.read(process, images, losses);
     }
 
-    /// Returns whether another program is known to have replaced this one, or to have its PID.
-    /// The mappings of this one cannot be read again then.
+    /// Returns whether another process has this PID now, or whether this process runs another
+    /// program now. Its mappings cannot be read again then.
     pub fn has_been_replaced(&self, process: Process) -> bool {
         self.processes.has_been_replaced(process)
     }
 
-    /// Locates the user-space addresses of a stack, leaf first.
+    /// Locates the user-space addresses of a stack, from leaf to root.
     ///
-    /// Every address but the leaf's is a return address, and so is the leaf's unless
-    /// `leaf_exact`. A return address may be the first address of another function, so this
-    /// function locates the call before it.
+    /// Every address but the leaf is a return address. The leaf is one too, unless `leaf_exact` is
+    /// true. A return address may be the first address of another function, so this function
+    /// locates the call before it.
     pub fn locate(
         &mut self,
         process: Process,
@@ -109,7 +108,7 @@ impl Symbolizer {
             .collect()
     }
 
-    /// Locates the kernel addresses of a stack, leaf first. See [`Symbolizer::locate`].
+    /// Locates the kernel addresses of a stack, from leaf to root, like [`Symbolizer::locate`].
     pub fn locate_kernel(&self, addresses: &[u64], leaf_exact: bool) -> Vec<Location> {
         let addresses = look_up_addresses(addresses, leaf_exact);
         addresses
@@ -142,8 +141,8 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the location of an interpreter's frame in this function, at this line. It is
-    /// `Unknown` if there is no capacity for another function.
+    /// Returns the location of an interpreter's frame in this function at this line. The location
+    /// is `Unknown` if the function exceeds the capacity.
     pub fn locate_interpreted(&mut self, function: Interpreted, line: Option<u32>) -> Location {
         let located = self.namer.frames.interpreted.locate(function, line);
         located.unwrap_or_else(|| {
@@ -152,7 +151,7 @@ impl Symbolizer {
         })
     }
 
-    /// Locates an address in a process's data, while the process lives.
+    /// Locates an address in a process's data. The process must still live.
     pub fn locate_data(&mut self, process: Process, address: u64) -> Option<Data> {
         let mapping = self.code_before(process, address)?;
         match mapping.image {
@@ -198,10 +197,10 @@ impl Symbolizer {
         }
     }
 
-    /// Names locations, each distinct one once, and all locations of a file together.
+    /// Names locations. Names each distinct location once, and all locations of a file together.
     ///
-    /// Call it with all locations that are to be printed, before [`Symbolizer::frames`].
-    /// Locations that are named already cost nothing.
+    /// Callers pass all locations that they print, and then call [`Symbolizer::frames`]. A location
+    /// that is already named costs nothing.
     pub fn resolve(&mut self, locations: impl IntoIterator<Item = Location>) {
         let mut files: HashMap<u32, Vec<u64>> = HashMap::new();
         let mut jits: HashMap<u32, Vec<u64>> = HashMap::new();
@@ -253,8 +252,8 @@ impl Symbolizer {
         }
     }
 
-    /// Names located variables, all variables of a file together. Addresses outside of the files'
-    /// data are left out.
+    /// Names located variables, and all variables of a file together. Leaves out addresses outside
+    /// of the files' data.
     pub fn variables(&mut self, located: impl Iterator<Item = Data>) -> HashMap<Data, Variable> {
         let mut files: HashMap<u32, Vec<Data>> = HashMap::new();
         for data in located {
@@ -276,17 +275,17 @@ impl Symbolizer {
 
     /// Returns the frame of a location.
     ///
-    /// Its name is from [`Symbolizer::resolve`]. A location that was not resolved has only the
+    /// [`Symbolizer::resolve`] provides its name. A location that was not resolved has only the
     /// name of its module.
     pub fn frame(&self, location: Location) -> Frame {
         self.namer.frames.frame(location, &self.images)
     }
 
-    /// Returns the frames of a located stack, root first.
+    /// Returns the frames of a located stack, from root to leaf.
     ///
-    /// The tracer's own frames are cut out of a kernel stack. Names are from
-    /// [`Symbolizer::resolve`]. A location that was not resolved has only the name of its module.
-    /// Equal names that were resolved are the same `Arc`.
+    /// Leaves out the tracer's own frames of a kernel stack. [`Symbolizer::resolve`] provides the
+    /// names. A location that was not resolved has only the name of its module. Equal names that
+    /// were resolved are the same `Arc`.
     pub fn frames(&self, located: &[Location]) -> Vec<Frame> {
         let frames = located.iter().map(|location| self.frame(*location));
         let mut frames: Vec<_> = frames.collect();
@@ -300,13 +299,13 @@ impl Symbolizer {
         frames
     }
 
-    /// Returns the data that could not be read so far.
+    /// Returns the counts of data that could not be read.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 }
 
-/// Turns return addresses into addresses of the calls.
+/// Converts return addresses to addresses of the calls.
 fn look_up_addresses(addresses: &[u64], leaf_exact: bool) -> impl Iterator<Item = u64> {
     let exact = usize::from(leaf_exact);
     let calls = addresses

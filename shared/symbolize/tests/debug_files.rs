@@ -1,4 +1,4 @@
-//! Stripped programs and their separate debug files.
+//! Tests of stripped programs and their separate debug files.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -22,7 +22,7 @@ int main(void) {
 }
 "#;
 
-/// Option for a build ID.
+/// Linker option for a build ID.
 const BUILD_ID: &str = "-Wl,--build-id=0xabcdef0123456789abcdef0123456789abcdef01";
 /// Path of the debug file with this build ID.
 const BY_BUILD_ID: &str = "debug/.build-id/ab/cdef0123456789abcdef0123456789abcdef01.debug";
@@ -31,7 +31,7 @@ fn objcopy(arguments: &[&str], paths: &[&Path]) {
     run(Command::new("objcopy").args(arguments).args(paths));
 }
 
-/// Builds a program and moves its symbols to `debug`.
+/// Builds a program, and moves its symbols to the file `debug`.
 fn split(workshop: &Workshop, debug: &Path, build_id: &str) -> PathBuf {
     let program = workshop.build("cc", SOURCE, "program", &["-O1", "-g", build_id]);
     std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
@@ -47,7 +47,7 @@ fn link(program: &Path, debug: &Path) {
 
 #[test]
 fn by_debug_link_in_each_place() {
-    // The checksum is at different places after names of 12 and 13 bytes.
+    // The checksum is at different offsets after names of 12 and 13 bytes.
     for place in ["program.debug", ".debug/program.debug", "progra.debug"] {
         let workshop = Workshop::new();
         let debug = workshop.path(place);
@@ -70,8 +70,8 @@ fn by_debug_link_in_each_place() {
     assert_eq!(Running::start(&program).names(&mut symbolizer), ["hidden"]);
 }
 
-/// Adds the symbols of `debug` to a stripped program as distributions do, with xz. The sections
-/// for the frames of a program are among them if only debuggers use them.
+/// Adds the symbols of `debug` to a stripped program with xz, as distributions do. The symbols
+/// include the sections about the program's frames if only debuggers use these sections.
 fn add_mini_debug_information(workshop: &Workshop, program: &Path, debug: &Path) {
     let mini = workshop.path("mini");
     objcopy(
@@ -98,10 +98,10 @@ fn symbols_in_the_stripped_program_itself_name_what_no_debug_file_does() {
         (names, symbolizer.losses().clone())
     };
     assert_eq!(names(&[]).0, ["hidden"]);
-    // The debug file has more symbols, and is preferred.
+    // The debug file has more symbols, so it is preferred.
     objcopy(&["--redefine-sym=hidden=separate"], &[&debug]);
     assert_eq!(names(&[&workshop.path("debug")]).0, ["separate"]);
-    // As a control: a section that is not xz data is reported, and costs no other name.
+    // As a control, a section that is not xz data is reported, and no other name is lost.
     std::fs::write(workshop.path("mini.xz"), "neither").unwrap();
     let option = format!(
         "--update-section=.gnu_debugdata={}",
@@ -114,8 +114,8 @@ fn symbols_in_the_stripped_program_itself_name_what_no_debug_file_does() {
     assert!(losses.notes[0].contains(".gnu_debugdata"), "{losses:?}");
 }
 
-/// Compresses a section of a file of 64 bits with zlib, as `elfcompress` does. All of its bytes
-/// are at the end of the file afterwards.
+/// Compresses a section of a 64-bit file with zlib, as `elfcompress` does. The compressed bytes are
+/// at the end of the file.
 fn pack_section(program: &Path, wanted: u32) {
     let mut bytes = std::fs::read(program).unwrap();
     let number = |bytes: &[u8], at: usize| {
@@ -185,7 +185,7 @@ fn a_debug_file_of_another_build_is_not_used() {
         let debug = workshop.path("program.debug");
         let program = split(&workshop, &debug, build_id);
         link(&program, &debug);
-        // The same program, but for one name.
+        // The other program differs only in one name.
         let source = SOURCE.replace("hidden", "wrong_");
         let other = workshop.build("cc", &source, "other", &["-O1", "-g", build_id]);
         objcopy(&["--only-keep-debug"], &[&other, &debug]);
@@ -200,13 +200,13 @@ fn a_debug_file_of_the_same_build_may_have_been_changed_since() {
     let debug = workshop.path("program.debug");
     let program = split(&workshop, &debug, "-Wl,--build-id");
     link(&program, &debug);
-    // The checksum of the debug file is another one now.
+    // This changes the checksum of the debug file.
     objcopy(&["--remove-section=.debug_str"], &[&debug]);
     let found = Running::start(&program).names(&mut symbolizer(&[]));
     assert_eq!(found, ["hidden"]);
 }
 
-/// Prints an address in `inner`, which is inlined into `outer`.
+/// Program that prints an address in `inner`, which is inlined into `outer`.
 const INLINED: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -260,7 +260,7 @@ fn source_lines_are_in_the_program_or_in_its_debug_file() {
         assert_eq!(inlined, ["outer:9", "inner:6"]);
     };
     assert_lines();
-    // Only the symbols stay.
+    // The program and its debug file keep only symbols.
     let debug = workshop.path(BY_BUILD_ID);
     std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
     objcopy(&["--only-keep-debug"], &[&program, &debug]);
@@ -268,7 +268,7 @@ fn source_lines_are_in_the_program_or_in_its_debug_file() {
     assert_lines();
 }
 
-/// Maps files, and prints an address in each.
+/// Program that maps files, and prints an address in each of them.
 const MAPPER: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -293,7 +293,7 @@ fn sparse_debug_files_take_no_names_from_other_processes() {
         "-Wl,--build-id=none",
     );
     link(&honest, &workshop.path("program.debug"));
-    // Each file has symbols in its debug file, whose checksum must be computed.
+    // Each file has a debug file with its symbols, whose checksum must be computed.
     let hostile = workshop.path("hostile");
     std::fs::create_dir(&hostile).unwrap();
     let paths: Vec<PathBuf> = (0..FILES)

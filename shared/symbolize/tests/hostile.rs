@@ -1,4 +1,4 @@
-//! JIT-compiled code, its perf maps, and files that are made to mislead.
+//! Tests of JIT-compiled code, its perf maps, and files that are made to mislead.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use common::{Running, Workshop, symbolizer};
 
-/// Maps a page for code, as JIT compilers do. With an argument, it also writes its perf map.
+/// Program that maps a page for code, as JIT compilers do. With an argument, it also writes its
+/// perf map.
 const JIT: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -33,7 +34,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A file under `/tmp` that is removed at the end.
+/// File under `/tmp`, which is removed when this value is dropped.
 struct PerfMap(PathBuf);
 
 impl PerfMap {
@@ -75,20 +76,20 @@ fn maps_that_are_not_the_process_s_own_are_ignored() {
         assert_eq!(running.names(&mut symbolizer(&[])), ["[unknown]"; 2]);
     };
 
-    // A symbolic link, even to a good map.
+    // A symbolic link is refused, even if it leads to a valid map.
     let target = PerfMap(workshop.path("target"));
     target.write(&running);
     symlink(&target.0, &map.0).unwrap();
     unknown();
     std::fs::remove_file(&map.0).unwrap();
 
-    // A file of another user.
+    // A file of another user is refused.
     map.write(&running);
     chown(&map.0, Some(4321), None).unwrap();
     unknown();
     chown(&map.0, Some(0), None).unwrap();
 
-    // A file of a former process.
+    // A file of a former process is refused.
     let times = FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(3600));
     File::options()
         .write(true)
@@ -99,7 +100,7 @@ fn maps_that_are_not_the_process_s_own_are_ignored() {
     unknown();
     std::fs::remove_file(&map.0).unwrap();
 
-    // A directory.
+    // A directory is refused.
     std::fs::create_dir(&map.0).unwrap();
     unknown();
     std::fs::remove_dir(&map.0).unwrap();
@@ -108,7 +109,7 @@ fn maps_that_are_not_the_process_s_own_are_ignored() {
     assert_eq!(running.names(&mut symbolizer(&[])), ["jitted", "[unknown]"]);
 }
 
-/// Maps a file's first page as code.
+/// Program that maps the first page of a file as code.
 const MAPPER: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -139,7 +140,7 @@ fn files_that_are_no_programs_have_only_their_own_name() {
         let running = Running::spawn(Command::new(&mapper).arg(&path));
         let mut symbolizer = symbolizer(&[]);
         assert_eq!(running.names(&mut symbolizer), [format!("[{name}]")]);
-        // A file that claims to be a program is counted.
+        // A file that claims to be a program counts as a loss.
         let unread = u64::from(name != "text");
         assert_eq!(symbolizer.losses().unread_files, unread, "{name}");
     }
@@ -164,8 +165,8 @@ fn a_program_that_shrinks_is_no_danger() {
     assert_eq!(symbolizer.losses().unread_files, 1);
 }
 
-/// Runs as if JIT-compiled code were at a known address. The name of the process is a line of a
-/// perf map.
+/// Program that pretends to have JIT-compiled code at a known address. The name of the process is a
+/// line of a perf map.
 const NAMED_AS_MAP: &str = r#"
 #include <stdio.h>
 #include <sys/mman.h>
@@ -194,8 +195,8 @@ fn a_map_that_the_kernel_makes_up_is_not_read() {
         running.names(&mut symbolizer(&[]))
     };
     assert_eq!(start("true"), ["plain"]);
-    // In that mount namespace the process sees its own name in the map's place. This test sees
-    // the map.
+    // In its mount namespace the process sees its own name at the path of the map. This test sees
+    // the real map.
     let made_up = "mount --bind /proc/$$/comm /tmp/perf-$$.map";
     assert_eq!(start(made_up), ["plain"]);
 }

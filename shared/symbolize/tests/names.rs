@@ -1,4 +1,4 @@
-//! Names in real processes: right, or absent.
+//! Tests that the names in real processes are right or absent.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -11,8 +11,8 @@ use process::Process;
 use profile::FrameKind;
 use symbolize::Location;
 
-/// Prints addresses of an exported, a static and a libc function, and one in libc's
-/// `start_thread`, which no distribution's libc exports.
+/// Program that prints addresses of an exported, a static and a libc function. It also prints an
+/// address in libc's `start_thread`, which no distribution's libc exports.
 const THREADED: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ fn threaded(workshop: &Workshop, name: &str, flags: &[&str]) -> std::path::PathB
 fn process_whose_main_thread_has_ended() {
     let workshop = Workshop::new();
     let running = Running::start(&threaded(&workshop, "program", &["-DENDS=1"]));
-    // Waits until it is a zombie, which has no mappings of its own.
+    // The main thread becomes a zombie, which has no mappings of its own.
     let status = format!("/proc/{0}/task/{0}/status", running.pid);
     while !std::fs::read_to_string(&status).unwrap().contains("zombie") {
         std::thread::yield_now();
@@ -73,7 +73,7 @@ fn process_that_is_gone_at_first_sight() {
 #[test]
 fn labels_calls_at_the_end_and_nested_code() {
     let workshop = Workshop::new();
-    // `before` ends with its call, so the return address is in `after`. `label` has no size and
+    // `before` ends with its call, so the return address is in `after`. `label` has no size, so it
     // does not end `outer`.
     let source = r#"
 #include <stdio.h>
@@ -107,8 +107,8 @@ int main(void) {
 #[test]
 fn functions_of_the_vdso() {
     let workshop = Workshop::new();
-    // The program prints the address one byte into a function of the vDSO, and an address in the
-    // vDSO's ELF header, which is no code.
+    // The program prints the address one byte into a function of the vDSO. It also prints an
+    // address in the vDSO's ELF header, which is not code.
     let source = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -168,7 +168,7 @@ fn kernel_stacks_lose_the_tracer_and_nothing_else() {
         .map(|at| u8::from_str_radix(&build_id.unwrap()[2 * at..2 * at + 2], 16).unwrap());
     let bytes: Vec<u8> = bytes.collect();
     assert!(notes.windows(bytes.len()).any(|part| part == bytes));
-    // A return address is in the function before it.
+    // As a return address, this address belongs to the function before it.
     let located = symbolizer.locate_kernel(&[address("do_nanosleep")], false);
     assert_ne!(common::names(&mut symbolizer, &located), ["do_nanosleep"]);
 }

@@ -1,7 +1,7 @@
 //! Tampers with input for tests, and measures the cost of reading it.
 //!
-//! A test gives [`tamper`] valid inputs, and a check that must hold for any bytes. Targets of
-//! libFuzzer in `fuzz/` run the same checks.
+//! A test passes valid inputs and a check to [`tamper`]. The check must pass for any bytes. The
+//! fuzz targets in `fuzz/` run the same checks.
 
 mod measured;
 mod messages;
@@ -15,12 +15,12 @@ pub use measured::{Cost, Measured, cost};
 pub use messages::mutate_messages;
 pub use random::Random;
 
-/// Seconds for which [`tamper`] runs unless `SYSTEMSCOPE_FUZZ_SECONDS` is set.
+/// Time for which [`tamper`] runs, in seconds, unless `SYSTEMSCOPE_FUZZ_SECONDS` is set.
 const SECONDS: u64 = 2;
 
-/// Checks the seeds, and then copies of them with a few changes, for [`time`] of the default
-/// seconds. The changes and their order are the same in each run. Their number depends on the
-/// machine. `kind` names the inputs in the output.
+/// Checks the seeds, and then copies of them with a few changes, for [`time`] of 2 seconds. The
+/// changes and their order are the same in each run. Their number depends on the machine. `kind`
+/// names the inputs in the output.
 ///
 /// # Panics
 /// The check panics, or `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
@@ -29,7 +29,7 @@ pub fn tamper(kind: &str, seeds: &[Vec<u8>], check: impl Fn(&[u8])) {
     println!("{tried} {kind}");
 }
 
-/// Returns the time of a test: `SYSTEMSCOPE_FUZZ_SECONDS`, or else `default` seconds.
+/// Returns the time for which a test runs: `SYSTEMSCOPE_FUZZ_SECONDS`, or else `default` seconds.
 ///
 /// # Panics
 /// `SYSTEMSCOPE_FUZZ_SECONDS` is not a number.
@@ -42,7 +42,8 @@ pub fn time(default: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Does the same as [`tamper`] for `time`, and returns the number of changed inputs.
+/// Checks seeds and changed copies like [`tamper`], for `time`. Returns the number of changed
+/// copies.
 fn tamper_for(time: Duration, seeds: &[Vec<u8>], check: impl Fn(&[u8])) -> u64 {
     for seed in seeds {
         check(seed);

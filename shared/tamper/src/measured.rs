@@ -1,4 +1,4 @@
-//! Measures the time and memory of a piece of work.
+//! Measures the CPU time and the memory that work takes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -25,12 +25,12 @@ thread_local! {
 #[derive(Debug)]
 pub struct Measured;
 
-/// Cost of a piece of work.
+/// Cost of some work.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// CPU time, so other load on the machine does not count.
+    /// CPU time of the thread, which other load on the machine does not increase.
     pub time: Duration,
-    /// Maximum memory held at once, in bytes; 0 unless the allocator is [`Measured`].
+    /// Maximum memory in use, in bytes; 0 unless the global allocator is [`Measured`].
     pub bytes: usize,
 }
 
@@ -45,43 +45,42 @@ pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     (done, Cost { time, bytes })
 }
 
-/// Returns the CPU time that this thread has used.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn count(bytes: isize) {
-    // The account is gone while a thread ends.
+    // While a thread ends, its account may no longer exist.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
     });
 }
 
-// SAFETY: the system's allocator does all of it.
+// SAFETY: the system's allocator does all the work.
 unsafe impl GlobalAlloc for Measured {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as isize - layout.size() as isize);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

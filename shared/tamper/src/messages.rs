@@ -1,11 +1,11 @@
-//! Changes streams of Protocol Buffers messages and leaves most of them valid.
+//! Changes streams of Protocol Buffers messages, and keeps most of them valid.
 //!
-//! Random changes of bytes rarely get past a parser. These changes replace numbers by encoded
-//! numbers, and adapt the lengths around them.
+//! Random changes of bytes rarely get past a parser. This module replaces numbers by other encoded
+//! numbers, and adapts the lengths around them.
 
 use crate::Random;
 
-/// Numbers that often break readers, besides small ones.
+/// Numbers that often break readers, in addition to small ones.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -24,9 +24,8 @@ const EDGES: [u64; 12] = [
 /// Maximum depth of nested messages.
 const DEEPEST: usize = 4;
 
-/// Changes a stream of messages with a length before each, in one to three places. A change
-/// affects a number, a field or a message, or copies a message from `donor`, another such
-/// stream.
+/// Changes a stream of messages, each with its length before it, in one to three places. Each
+/// change affects a number, a field or a message, or copies a message from the stream `donor`.
 #[must_use]
 pub fn mutate_messages(stream: &[u8], donor: &[u8], random: &mut Random) -> Vec<u8> {
     let mut messages = split(stream);
@@ -58,7 +57,7 @@ pub fn mutate_messages(stream: &[u8], donor: &[u8], random: &mut Random) -> Vec<
     bytes
 }
 
-/// Returns the messages of a stream up to the first incomplete one.
+/// Returns the messages of a stream, up to the first incomplete message.
 fn split(mut stream: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while let Some((message, rest)) = take_bytes(stream) {
@@ -68,7 +67,7 @@ fn split(mut stream: &[u8]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// A field of a message.
+/// Field of a message.
 #[derive(Clone)]
 struct Field {
     number: u64,
@@ -86,7 +85,7 @@ fn mutate_message(bytes: &mut Vec<u8>, deepest: usize, random: &mut Random) {
     let Some(mut fields) = fields.filter(|_| deepest > 0) else {
         return mutate_column(bytes, random);
     };
-    // Texts and columns can look like messages.
+    // Texts and packed columns can look like messages.
     if deepest < DEEPEST && random.below(3) == 0 {
         return mutate_column(bytes, random);
     }
@@ -116,7 +115,7 @@ fn mutate_message(bytes: &mut Vec<u8>, deepest: usize, random: &mut Random) {
     }
 }
 
-/// Changes some numbers of a packed column, or bytes of a text.
+/// Changes some numbers of a packed column, or some bytes of a text.
 fn mutate_column(bytes: &mut Vec<u8>, random: &mut Random) {
     let mut numbers = Vec::new();
     let mut rest = &bytes[..];
@@ -127,7 +126,7 @@ fn mutate_column(bytes: &mut Vec<u8>, random: &mut Random) {
     if numbers.is_empty() || !rest.is_empty() || random.below(8) == 0 {
         return crate::mutate::mutate(bytes, random);
     }
-    // Sums overflow if several numbers are large.
+    // If several numbers are large, their sum overflows.
     let number = any_number(random);
     match random.below(6) {
         0 => numbers.fill(number),
@@ -160,7 +159,7 @@ fn any_number(random: &mut Random) -> u64 {
     }
 }
 
-/// Returns the fields of a message, or `None` if a field is no varint and has no length.
+/// Returns the fields of a message; `None` if a field is neither a varint nor has a length.
 fn fields(mut bytes: &[u8]) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
@@ -205,7 +204,7 @@ fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
 mod tests {
     use super::*;
 
-    /// A message with a number, a text and a column, after its length.
+    /// Length of a message, and the message with a number, a text and a packed column.
     const STREAM: [u8; 15] = [
         14, 0x08, 0x96, 0x01, 0x12, 3, b'a', b'b', b'c', 0x1a, 4, 1, 2, 0xac, 0x02,
     ];

@@ -1,4 +1,4 @@
-//! Changes of bytes.
+//! Changes bytes at random.
 
 use crate::Random;
 
@@ -31,7 +31,7 @@ pub(crate) fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         9..12 => {
             let value = EDGES[random.below(EDGES.len())].to_le_bytes();
             let width = 1 << random.below(4);
-            // Fields of headers are aligned, fields of debug information need not be.
+            // Fields of headers are aligned. Fields of debug information may be unaligned.
             let at = if random.below(2) == 0 {
                 at - at % width
             } else {

@@ -1,17 +1,17 @@
-//! Pseudo-random numbers that are the same in each run.
+//! Pseudo-random numbers, which are the same in each run.
 
-/// xorshift64* (Marsaglia 2003, Vigna 2016).
+/// Generator of pseudo-random numbers: xorshift64* (Marsaglia 2003, Vigna 2016).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the sequence of `seed`, which must not be 0.
+    /// Returns the sequence that starts from `seed`. `seed` must not be 0.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// Returns the next number.
+    /// Returns the next number of the sequence.
     pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

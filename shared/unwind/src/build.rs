@@ -1,4 +1,4 @@
-//! Builds the [`Table`] of an ELF image.
+//! Builds the unwind [`Table`] of an ELF image.
 
 mod contexts;
 mod go;
@@ -18,31 +18,31 @@ use crate::ranges::{From, Ready, Spans};
 use crate::rule::Rule;
 use crate::table::Table;
 
-/// Frames of an ELF image.
+/// Unwind table of an ELF image, with facts about it.
 #[derive(Clone, Debug, Default)]
 pub struct Built {
     /// Rules by virtual address.
     pub table: Table,
-    /// Segments of the code that the rules are for.
+    /// Segments with the code that the rules describe.
     pub segments: Vec<Segment>,
-    /// Counts of what was found while the table was built.
+    /// Counts from the build of the table.
     pub notes: Notes,
 }
 
-/// Counts of what was found while a table was built.
+/// Counts from the build of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Frame descriptions in `.eh_frame` and `.debug_frame`.
+    /// Number of frame descriptions in `.eh_frame` and `.debug_frame`.
     pub descriptions: u64,
-    /// Number of descriptions that were left out, in full or from some instruction on, because
-    /// their bytes are invalid.
+    /// Number of descriptions with invalid bytes. They are left out, completely or from some
+    /// instruction on.
     pub unreadable: u64,
 }
 
 impl Built {
     /// Returns the virtual address of the code at an offset in the file. A mapping begins at the
-    /// page in which a segment begins: offsets in that page before the segment count as the
-    /// segment's, too.
+    /// page in which a segment begins. Offsets in that page before the segment therefore also
+    /// belong to the segment.
     pub fn address(&self, offset: u64) -> Option<u64> {
         let find = |slack: u64| {
             self.segments.iter().find_map(|segment| {
@@ -61,13 +61,13 @@ impl Built {
     }
 }
 
-/// Builds the table of an ELF image for this architecture from `.eh_frame`, and from
-/// `.debug_frame` where `.eh_frame` has nothing. An image that has neither gives a table without
+/// Builds the table of an ELF image for this architecture. The rules come from `.eh_frame`, and
+/// from `.debug_frame` where `.eh_frame` has none. An image without both gives a table without
 /// rows.
 ///
 /// # Errors
-/// If the image cannot be read, is for another processor, or has more of anything than is
-/// accepted. An attacker may have made it to exhaust its reader.
+/// The image cannot be read, is for another processor, or exceeds a limit. An attacker may have
+/// made the image to exhaust its reader.
 pub fn build(source: &(impl Source + ?Sized)) -> Result<Built, Error> {
     let elf = image::read(source)?;
     let segments = image::code_segments(&elf)?;

@@ -1,4 +1,4 @@
-//! Evaluates one section of call frame information: `.eh_frame` (Linux Standard Base Core 5.0,
+//! Evaluates a section of call frame information: `.eh_frame` (Linux Standard Base Core 5.0,
 //! section 10.6) or `.debug_frame` (DWARF 5, section 6.4).
 
 pub(crate) mod columns;
@@ -23,33 +23,34 @@ use crate::rule::Rule;
 
 /// Maximum number of frame descriptions. The largest browsers have about two million.
 const DESCRIPTION_LIMIT: u64 = 8 << 20;
-/// Maximum number of common entries of a section. Linkers merge equal ones, except in
+/// Maximum number of common entries in a section. Linkers merge equal common entries, except in
 /// `.debug_frame`, where every compilation unit has its own.
 const COMMON_LIMIT: usize = 1 << 17;
-/// Maximum bytes of a common entry. Real ones have some dozens.
+/// Maximum size of a common entry, in bytes. Compilers write some dozens of bytes.
 const COMMON_SIZE_LIMIT: usize = 1 << 10;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Common<'a> = CommonInformationEntry<Slice<'a>>;
 type Description<'a> = FrameDescriptionEntry<Slice<'a>>;
 
-/// A section, and the entries of it that were read so far.
+/// Section, and those of its entries that were read.
 pub(crate) struct Frames<'a, S: UnwindSection<Slice<'a>>> {
     section: S,
     bytes: &'a [u8],
     bases: BaseAddresses,
     from: fn(u32) -> From,
-    /// Common entries by offset, with the columns after their instructions.
+    /// Common entries by offset, each with the columns after its instructions; `None` for an
+    /// unreadable entry.
     common: HashMap<usize, Option<(Common<'a>, Columns)>, RandomState>,
     /// Number of descriptions that were found.
     pub(crate) found: u64,
-    /// Number of descriptions that cannot be used, in full or from some instruction on, because
-    /// their bytes are invalid.
+    /// Number of descriptions with invalid bytes. They cannot be used, completely or from some
+    /// instruction on.
     pub(crate) unreadable: u64,
 }
 
 impl<'a> Frames<'a, EhFrame<Slice<'a>>> {
-    /// Returns a reader of `.eh_frame`, the section at `address`.
+    /// Returns a reader of the section `.eh_frame` at `address`.
     pub(crate) fn eh_frame(bytes: &'a [u8], address: u64) -> Self {
         let mut section = EhFrame::new(bytes, LittleEndian);
         section.set_address_size(8);
@@ -84,8 +85,8 @@ where
 
     /// Returns the addresses of all descriptions, in the order of the section.
     ///
-    /// This function walks from entry to entry itself: gimli stops at the first entry that it
-    /// does not understand.
+    /// This function steps from entry to entry itself, because gimli stops at the first entry that
+    /// it does not understand.
     pub(crate) fn spans(&mut self) -> Result<Vec<Span>, Error> {
         let mut spans = Vec::new();
         let mut next = 0;
@@ -125,7 +126,7 @@ where
         Ok(spans)
     }
 
-    /// Returns whether the entry at the start of `bytes` is common to others.
+    /// Returns whether the entry at the start of `bytes` is a common entry.
     fn is_common(&self, bytes: &[u8], header: usize) -> bool {
         let fields = Fields(bytes);
         if S::has_zero_terminator() {
@@ -137,7 +138,7 @@ where
         }
     }
 
-    /// Returns the description at `offset`, and the columns that it begins with.
+    /// Returns the description at `offset`, and the columns before its instructions.
     fn description(&mut self, offset: usize) -> Option<(Description<'a>, Columns)> {
         let partial = self
             .section
@@ -153,8 +154,8 @@ where
         Some((description, *columns))
     }
 
-    /// Calls `emit` with the rows of the description at `offset`. The first row is for the start
-    /// of `span`, and no row is past its end.
+    /// Calls `emit` with the rows of the description at `offset`. The first row is for the start of
+    /// `span`, and no row is beyond its end.
     pub(crate) fn rows(
         &mut self,
         span: &Span,
@@ -199,8 +200,8 @@ where
     }
 }
 
-/// Reads the common entry at `offset`, and returns it with the columns after its instructions.
-/// Its instructions run only once, however many descriptions refer to it.
+/// Reads the common entry at `offset`. Returns the entry and the columns after its instructions.
+/// The instructions run only once, for all descriptions that refer to the entry.
 fn read_common<'a, S: UnwindSection<Slice<'a>>>(
     section: &S,
     bases: &BaseAddresses,

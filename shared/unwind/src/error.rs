@@ -1,9 +1,9 @@
-//! Errors of building a table.
+//! Errors of building an unwind table.
 
-/// Reason for which a file gives no table.
+/// Reason why a file gives no table.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read, or is not what it claims.
+    /// The file cannot be read, or is not what it claims to be.
     #[error(transparent)]
     Elf(#[from] elf::Error),
     /// The file is not an ELF file, or is for another processor.
@@ -12,7 +12,7 @@ pub enum Error {
         process::ARCHITECTURE
     )]
     Unsupported,
-    /// The file has more of something than any sane file has.
+    /// The file exceeds a limit that no real file reaches.
     #[error("{what}: {count} is more than the {limit} that are accepted")]
     TooLarge {
         /// Name of the structures.
@@ -25,7 +25,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns an error if `count` is above `limit`.
+    /// Returns an error if `count` is larger than `limit`.
     pub(crate) fn limit(what: &'static str, count: u64, limit: u64) -> Result<(), Error> {
         if count > limit {
             return Err(Error::TooLarge { what, count, limit });

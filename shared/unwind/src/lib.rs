@@ -1,6 +1,6 @@
-//! User stacks without frame pointers.
+//! Unwinds user stacks without frame pointers.
 //!
-//! [`build()`] turns the call frame information of a file into a [`Table`]. The BPF walker
+//! [`build()`] makes a [`Table`] from the call frame information of a file. The unwind in BPF
 //! searches the same bytes.
 
 mod arch;

@@ -1,4 +1,4 @@
-//! Chooses the description of each address, where several may overlap.
+//! Chooses one description for each address that several descriptions cover.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use crate::rule::Rule;
 pub(crate) struct Span {
     /// First address.
     pub(crate) start: u64,
-    /// Address after the last.
+    /// Address after the last one.
     pub(crate) end: u64,
-    /// Description of these addresses.
+    /// Location of the description of these addresses.
     pub(crate) from: From,
 }
 
@@ -22,11 +22,11 @@ pub(crate) enum From {
     EhFrame(u32),
     /// Offset of an entry of `.debug_frame`, in bytes.
     DebugFrame(u32),
-    /// Index of the [`Ready`] rows.
+    /// Index of [`Ready`] rows.
     Ready(u32),
 }
 
-/// Spans in ascending order that do not overlap.
+/// Ascending spans without overlaps.
 #[derive(Debug, Default)]
 pub(crate) struct Spans(Vec<Span>);
 
@@ -41,10 +41,11 @@ impl Spans {
         self.0.iter()
     }
 
-    /// Adds those of the `new` spans that lie in `within`: the first part of each that nothing
-    /// covers yet. Each of the new spans ends where the next one begins.
+    /// Adds the spans of `new` that are inside `within`. Of each new span, adds the first part that
+    /// no span covers yet. A new span ends where the next new span begins.
     ///
-    /// So no description is needed twice, however they overlap, and their size bounds the work.
+    /// Overlapping descriptions are therefore evaluated only once, and their total size bounds the
+    /// work.
     pub(crate) fn fill(&mut self, mut new: Vec<Span>, within: &[Range<u64>]) {
         new.retain_mut(|span| clip(span, within));
         new.sort_unstable();
@@ -59,7 +60,7 @@ impl Spans {
         let mut old = std::mem::take(&mut self.0).into_iter().peekable();
         let mut merged: Vec<Span> = Vec::with_capacity(old.len() + new.len());
         for mut span in new {
-            // Goes past the old spans that cover its start, one after the other.
+            // Skips the old spans that cover the start of the new span.
             while let Some(covering) = old.next_if(|old| old.start <= span.start) {
                 merged.push(covering);
             }
@@ -77,7 +78,7 @@ impl Spans {
         self.0 = merged;
     }
 
-    /// Returns the parts of `range` that nothing covers.
+    /// Returns the parts of `range` that no span covers.
     pub(crate) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let first = self.0.partition_point(|span| span.end <= range.start);
         let mut at = range.start;
@@ -94,7 +95,7 @@ impl Spans {
     }
 }
 
-/// Cuts `span` to the first range that it overlaps. Returns `false` if there is none.
+/// Cuts `span` to the first range of `within` that it overlaps. Returns `false` if there is none.
 fn clip(span: &mut Span, within: &[Range<u64>]) -> bool {
     let overlaps = |range: &&Range<u64>| span.start.max(range.start) < span.end.min(range.end);
     let Some(range) = within.iter().find(overlaps) else {
@@ -107,14 +108,14 @@ fn clip(span: &mut Span, within: &[Range<u64>]) -> bool {
 
 /// Rows that do not come from call frame information.
 pub(crate) struct Ready {
-    /// Virtual addresses that the rows are for.
+    /// Virtual addresses that the rows describe.
     pub(crate) range: Range<u64>,
     /// First address and rule of each row, ascending.
     pub(crate) rows: Vec<(u64, Rule)>,
 }
 
 impl Ready {
-    /// Returns the span of `ready`, the rows at `index`.
+    /// Returns the span of the [`Ready`] rows with this index.
     pub(crate) fn span((ready, index): (&Ready, u32)) -> Span {
         Span {
             start: ready.range.start,

@@ -1,15 +1,16 @@
-//! Table of one file: the rules by address.
+//! Unwind table of one file.
 
 use crate::rule::Rule;
 
-/// Addresses in one page of a table.
+/// Number of addresses in one page of a table.
 pub const PAGE_SIZE: u64 = 1 << 16;
 
 /// Rules of one ELF file, by the virtual addresses that its program headers give its code.
 ///
-/// A row is valid from its address up to the next row's. It is one word: the low 16 bits of the
-/// address above the index of its rule. Each page of 64 KiB has its own rows, in ascending order.
-/// Every page with rows begins with a row for its first address, so that a search never leaves a
+/// A row is valid from its address up to the address of the next row. A row is one word: the low 16
+/// bits of the address, and below them the index of its rule. Each page of 64 KiB has its own rows,
+/// in ascending order. Every page with rows begins with a row for its first address, so a search
+/// never leaves its page.
 /// page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
@@ -28,7 +29,7 @@ pub struct Table {
 pub struct Page {
     /// Index of the first row.
     pub first: u32,
-    /// Number of rows; 65,535 at most.
+    /// Number of rows, at most 65,535.
     pub count: u32,
 }
 
@@ -49,7 +50,7 @@ impl Table {
         find().unwrap_or(Rule::NONE)
     }
 
-    /// Returns the memory that the table takes, in bytes.
+    /// Returns the size of the table in memory, in bytes.
     pub fn size(&self) -> usize {
         size_of_val(&*self.pages) + size_of_val(&*self.rows) + size_of_val(&*self.rules)
     }

@@ -1,5 +1,5 @@
-//! The walk along a user stack, the same as in `bpf/include/stacks/unwind.h`: by tables, or by
-//! frame pointers through code without a table.
+//! Unwinds a user stack, like `bpf/include/stacks/unwind.h`: with tables, or with frame pointers
+//! through code without a table.
 
 pub(crate) mod frame_pointers;
 pub(crate) mod memory;
@@ -17,26 +17,26 @@ use crate::walk::registers::Registers;
 /// Code at an address of a process.
 #[derive(Clone, Copy, Debug)]
 pub enum Code<'a> {
-    /// No known executable mapping.
+    /// No executable mapping is known at the address.
     Unmapped,
-    /// Code without a table, such as a JIT compiler's.
+    /// The code has no table. It may come from a JIT compiler.
     Bare,
-    /// Code of a file.
+    /// The code belongs to a file with a table.
     Table {
-        /// The file's table.
+        /// Table of the file.
         table: &'a Table,
         /// The address, as a virtual address of the file.
         address: u64,
     },
 }
 
-/// The code of a process.
+/// Code of a process, by address.
 pub trait AddressSpace {
     /// Returns the code at `address`.
     fn code(&self, address: u64) -> Code<'_>;
 }
 
-/// Means of getting from one frame to the next.
+/// Ways to step from a frame to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Tables, and frame pointers through code without a rule.
@@ -45,42 +45,42 @@ pub enum Mode {
     Tables,
 }
 
-/// Reason for the end of a walk.
+/// Reason why an unwind ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// The walk reached the first function of the thread.
+    /// The unwind reached the first function of the thread.
     Root,
-    /// An address is in no known mapping.
+    /// An address is outside of all known mappings.
     NoMapping,
     /// The memory of the stack could not be read.
     ReadFailed,
-    /// The stack has more frames than the caller asked for.
+    /// The stack has more frames than the caller wants.
     TooDeep,
-    /// Code has no rule, and no frame pointer leads on.
+    /// The code has no rule, and no frame pointer leads to the caller.
     NoRule,
-    /// The code is 32-bit code, whose stacks are not walked.
+    /// The code is 32-bit code, whose stacks are not unwound.
     Code32Bit,
 }
 
-/// Frames that a walk found.
+/// Frames that an unwind found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Addresses from the leaf (see `leaf_is_exact` of [`walk`]) to the root. Each address after
-    /// the leaf is a return address: the call is before it.
+    /// Addresses from leaf to root. Each address after the leaf is a return address, so the call
+    /// is before it. `leaf_is_exact` of [`walk`] says what the address of the leaf is.
     pub addresses: Vec<u64>,
-    /// Canonical frame address of each frame, which is the caller's stack pointer. The last frame
-    /// may have none.
+    /// Canonical frame address of each frame, which is the caller's stack pointer. It may be
+    /// missing for the last frame.
     pub cfas: Vec<u64>,
-    /// Reason for the end.
+    /// Reason why the unwind ended.
     pub end: End,
-    /// `true` if a frame was found by its frame pointer.
+    /// `true` if the unwind found a frame by its frame pointer.
     pub by_frame_pointer: bool,
 }
 
-/// Walks from `registers` to the thread's first function, `depth` frames at most.
+/// Unwinds from `registers` to the thread's first function, but at most `depth` frames.
 ///
-/// `leaf_is_exact` says that the program counter is at the instruction that was interrupted.
-/// Otherwise it is where the thread goes on after a system call.
+/// If `leaf_is_exact` is true, the program counter is at the interrupted instruction. Otherwise it
+/// is where the thread continues after a system call.
 pub fn walk(
     registers: Registers,
     leaf_is_exact: bool,
@@ -111,9 +111,9 @@ pub fn walk(
         }
         let exact = stepper.ip_is_exact;
         let leaf = addresses.is_empty();
-        // Readers of the addresses subtract one, as from return addresses.
+        // Readers subtract 1 from each address, as from return addresses.
         addresses.push(stepper.ip.wrapping_add(u64::from(exact && !leaf)));
-        // A call may be the last instruction of its function.
+        // A call may be the last instruction of its function, so its return address may be outside.
         let address = stepper.ip.wrapping_sub(u64::from(!exact));
         let rule = match space.code(address) {
             Code::Unmapped => break End::NoMapping,
@@ -127,7 +127,7 @@ pub fn walk(
         stepper.leaf = None;
         cfas.push(stepper.sp);
         if let (true, false, Some(last)) = (stepper.ip_is_exact, leaf, addresses.last_mut()) {
-            // Nothing called the trampoline, so there is no call before it.
+            // No call is before the trampoline, because nothing called it.
             *last = address.wrapping_add(2);
         }
     };
@@ -143,9 +143,9 @@ struct Stepper<'a, M> {
     ip: u64,
     sp: u64,
     bp: u64,
-    /// All registers by DWARF number, which are known at the leaf only.
+    /// All registers by DWARF number. They are known only at the leaf.
     leaf: Option<[u64; GENERAL_REGISTERS]>,
-    /// The link register, which is known at the leaf and for code that a signal interrupted.
+    /// Link register. It is known at the leaf, and for code that a signal interrupted.
     link: Option<u64>,
     ip_is_exact: bool,
     by_frame_pointer: bool,
@@ -158,17 +158,17 @@ impl<M: Memory> Stepper<'_, M> {
         self.memory.word(address).ok_or(End::ReadFailed)
     }
 
-    /// Returns a register of the leaf by its DWARF number.
+    /// Returns a register by its DWARF number; an error if the frame is not the leaf.
     fn register(&self, number: u16) -> Result<u64, End> {
         self.leaf
             .map(|leaf| leaf[usize::from(number)])
             .ok_or(End::NoRule)
     }
 
-    /// Steps from one frame to its caller's.
+    /// Steps from a frame to its caller.
     fn step(&mut self, rule: Rule) -> Result<(), End> {
         let offset = i64::from(rule.cfa_offset) as u64;
-        // The two offsets of the rules that read a word from memory.
+        // A rule that reads a word from memory packs two offsets.
         let word_offset = i64::from(rule.cfa_offset as i16) as u64;
         let addend = i64::from(rule.cfa_offset >> 16) as u64;
         let mut return_address = None;
@@ -208,7 +208,7 @@ impl<M: Memory> Stepper<'_, M> {
             }
             _ => return Err(End::NoRule),
         };
-        // Each caller's frame is at a higher address. A frame that is not is broken or forged.
+        // Each caller's frame is at a higher address. Otherwise the frame is broken or forged.
         if rule.cfa == cfa::SWITCHED_STACK {
             self.sp = 0;
         }
@@ -225,9 +225,9 @@ impl<M: Memory> Stepper<'_, M> {
         };
         let saved = base.wrapping_add(i64::from(rule.frame_pointer_offset) as u64);
         self.bp = match rule.frame_pointer {
-            // The frame pointer leads nowhere, so a step that needs it fails.
+            // This frame pointer leads nowhere, so a step that needs it fails.
             frame_pointer::LOST => 1,
-            // A slot below the stack pointer was popped again.
+            // The function has already popped a slot below the stack pointer.
             frame_pointer::SAME => self.bp,
             _ if saved < self.sp => self.bp,
             _ => self.word(saved)?,
@@ -250,13 +250,13 @@ impl<M: Memory> Stepper<'_, M> {
         Ok(())
     }
 
-    /// Steps through code without a rule: takes the return address and the caller's frame pointer
-    /// from the frame pointer.
+    /// Steps through code without a rule. The return address and the caller's frame pointer are at
+    /// the frame pointer.
     fn step_by_frame_pointer(&mut self) -> Result<(), End> {
         if self.mode == Mode::Tables {
             return Err(End::NoRule);
         }
-        // The outermost frame pointer is 0 in code that keeps frame pointers.
+        // Code that keeps frame pointers sets the outermost one to 0.
         if self.bp == 0 && self.by_frame_pointer {
             return Err(End::Root);
         }

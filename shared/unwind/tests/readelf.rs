@@ -1,4 +1,4 @@
-//! Compares every row of real files with the rows that binutils' readelf makes of the same bytes.
+//! Compares every row of real files with the row that binutils' readelf prints for the same bytes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use unwind::{Rule, Table, build, cfa, frame_pointer};
 
-/// Row as readelf prints it.
+/// Row of call frame information, as readelf prints it.
 #[derive(Clone, Debug, Default)]
 struct Row {
     cfa: String,
@@ -19,7 +19,7 @@ struct Row {
     return_address: String,
 }
 
-/// Calls `check` with each row of readelf, and with the addresses that the row is for.
+/// Calls `check` with each row of readelf, and with the first address and the end of that row.
 fn for_each_row(path: &Path, mut check: impl FnMut(u64, u64, &Row)) {
     let mut readelf = Command::new("readelf")
         .arg("--debug-dump=frames-interp,no-follow-links")
@@ -35,7 +35,7 @@ fn for_each_row(path: &Path, mut check: impl FnMut(u64, u64, &Row)) {
     let mut rows: Vec<(u64, Row)> = Vec::new();
     let lines = BufReader::new(readelf.stdout.take().unwrap()).lines();
     for line in lines.map(Result::unwrap).chain([String::new()]) {
-        // A register is printed as its number and, in brackets, its name.
+        // readelf prints a register as its number, followed by its name in brackets.
         let words = line
             .split_whitespace()
             .filter(|word| !word.starts_with('('));
@@ -72,7 +72,7 @@ fn for_each_row(path: &Path, mut check: impl FnMut(u64, u64, &Row)) {
                     }
                 }
                 Some((start, end)) => {
-                    // readelf prints no row if the common entry describes all.
+                    // readelf prints no row if the common entry describes all addresses.
                     if rows.is_empty() {
                         rows.push((start, common[&name].clone()));
                     }
@@ -105,7 +105,7 @@ fn number(register: &str) -> u8 {
     NAMES.iter().position(|&name| name == register).unwrap() as u8
 }
 
-/// Returns the rule of `row`; `None` if readelf prints too little of it.
+/// Returns the rule of `row`; `None` if readelf does not print all of the row.
 fn expected(row: &Row) -> Option<Rule> {
     if row.return_address == "u" {
         return Some(Rule::ROOT);
@@ -147,9 +147,9 @@ fn expected(row: &Row) -> Option<Rule> {
 #[derive(Debug, Default, PartialEq)]
 struct Compared {
     rows: usize,
-    /// Number of row ends with expressions, by the kind of their CFA.
+    /// Number of row ends with an expression for the CFA, by the kind of the CFA.
     expressions: HashMap<u8, usize>,
-    /// Number of row ends at which a frame becomes the frame of an exception's handler.
+    /// Number of row ends at which the frame becomes the frame of an exception handler.
     handed_over: usize,
 }
 
@@ -178,7 +178,7 @@ fn compare(path: &Path) -> (Compared, Table) {
     (compared, table)
 }
 
-/// The library throws exceptions. In four functions, three rows and the end of one more have the
+/// libgcc throws exceptions. In four functions, three rows and the end of another row have the
 /// handler's frame.
 #[test]
 fn the_special_case_of_the_unwinder() {
@@ -186,7 +186,7 @@ fn the_special_case_of_the_unwinder() {
     assert_eq!(compared.handed_over, 4 * 7, "{compared:?}");
 }
 
-/// The library has a signal frame, a procedure linkage table, vfork and clone.
+/// The C library has a signal frame, a procedure linkage table, vfork and clone.
 #[test]
 fn the_special_cases_of_the_c_library() {
     let (compared, table) = compare(Path::new("/lib/x86_64-linux-gnu/libc.so.6"));

@@ -1,16 +1,16 @@
-//! Modes of unwinding user stacks that a command line chooses from.
+//! Modes of unwinding user stacks, which users choose on the command line.
 
 use bpf::types::CallGraph as Mode;
 
-/// Mode of unwinding user stacks; the names are perf's.
+/// Mode of unwinding user stacks, with perf's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallGraph {
-    /// Unwinds by tables, and by frame pointers through code without a table.
+    /// Unwinds with tables, and with frame pointers through code without a table.
     #[default]
     Auto,
-    /// Unwinds by frame pointers.
+    /// Unwinds with frame pointers only.
     Fp,
-    /// Unwinds by tables only.
+    /// Unwinds with tables only.
     Dwarf,
 }
 
@@ -18,7 +18,7 @@ impl CallGraph {
     /// Returns the mode with this name.
     ///
     /// # Errors
-    /// Fails for any other name, and lists the names.
+    /// No mode has this name. The error lists the names.
     pub fn by_name(name: &str) -> std::result::Result<CallGraph, String> {
         match name {
             "auto" => Ok(CallGraph::Auto),
@@ -28,7 +28,7 @@ impl CallGraph {
         }
     }
 
-    /// Returns the mode's name on a command line.
+    /// Returns the name of the mode on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl CallGraph {
         }
     }
 
-    /// Returns the mode as a value of the programs' constant `call_graph`.
+    /// Returns the value of the programs' constant `call_graph` for this mode.
     pub fn mode(self) -> Mode {
         match self {
             CallGraph::Auto => Mode::CALL_GRAPH_AUTO,

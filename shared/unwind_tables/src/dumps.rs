@@ -1,4 +1,4 @@
-//! Stacks that arrived as dumps, and wait for the tables to unwind them.
+//! Dumps of stacks, which wait until tables can unwind them.
 
 use std::time::{Duration, Instant};
 
@@ -12,30 +12,30 @@ use super::thread_memory::ThreadMemory;
 
 /// Capacity for waiting dumps, in bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// Maximum time that a dump waits for tables: after it, the tables that exist are used.
+/// Maximum time that a dump waits for tables. After that, it is unwound with the tables that exist.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Dump of a stack, with the registers from which it is unwound.
+/// Dump of a stack, with the registers from which the unwind starts.
 pub struct Dumped {
-    /// The stack's ID.
+    /// ID of the stack.
     pub id: u64,
-    /// Process whose code the stack runs. It is the parent where the owner is a fork that is not
-    /// known yet.
+    /// Process whose code the stack runs. If the owner is a fork that is not known yet, this is the
+    /// parent.
     pub process: Process,
-    /// Process and thread, as programs name them.
+    /// Process and thread of the stack, as programs identify them.
     pub owner: StackOwner,
-    /// User registers.
+    /// User registers of the thread.
     pub registers: Registers,
-    /// True if the instruction pointer is the interrupted instruction, not a return address.
+    /// True if the instruction pointer is at the interrupted instruction, and is no return address.
     pub leaf_is_exact: bool,
-    /// Bytes of the stack.
+    /// Bytes of the stack, from the stack pointer on.
     pub stack: DumpedStack,
-    /// Frames of a runtime, for a thread that was read from its process.
+    /// Frames of a runtime, if user space read the thread's memory.
     pub interpreted: Option<InterpretedFrames>,
     since: Instant,
 }
 
-/// Memory from the stack pointer on.
+/// Copy of the memory from the stack pointer on.
 pub struct DumpedStack {
     pid: u32,
     start: u64,
@@ -49,7 +49,8 @@ impl Memory for DumpedStack {
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
     }
 
-    /// Reads code when the dump is unwound: code changes less often than stacks do.
+    /// Reads code from the process while the dump is unwound. Code changes less often than stacks
+    /// do.
     fn code(&mut self, address: u64) -> Option<u128> {
         let bytes = ProcessMemory::new(self.pid).bytes(address, 16);
         Some(u128::from_le_bytes(bytes.try_into().ok()?))
@@ -57,7 +58,7 @@ impl Memory for DumpedStack {
 }
 
 impl Dumped {
-    /// Creates a dump from a program's message.
+    /// Makes a dump from a program's message.
     pub fn from_event(event: &StackDump, stack: &[u8]) -> Dumped {
         Dumped {
             id: event.hash,
@@ -78,7 +79,7 @@ impl Dumped {
         }
     }
 
-    /// Reads a dump of a thread that is not running from its process.
+    /// Reads a dump of a thread from its process. The thread must be off the CPU.
     pub fn read(
         id: u64,
         owner: StackOwner,
@@ -105,7 +106,7 @@ impl Dumped {
     }
 }
 
-/// Returns the process of a stack's owner.
+/// Returns the process that owns a stack.
 pub fn process_of(owner: &StackOwner) -> Process {
     Process {
         pid: owner.pid,
@@ -113,7 +114,7 @@ pub fn process_of(owner: &StackOwner) -> Process {
     }
 }
 
-/// Returns registers that a program sent.
+/// Converts registers that a program sent.
 pub fn registers(sent: &UserRegisters) -> Registers {
     Registers {
         instruction_pointer: sent.ip,
@@ -121,7 +122,7 @@ pub fn registers(sent: &UserRegisters) -> Registers {
     }
 }
 
-/// Waiting dumps.
+/// Dumps that wait for tables.
 #[derive(Default)]
 pub(crate) struct Dumps {
     waiting: Vec<Dumped>,
@@ -129,7 +130,7 @@ pub(crate) struct Dumps {
 }
 
 impl Dumps {
-    /// Keeps a dump, or returns it if the capacity is used up.
+    /// Adds a dump. Returns the dump if the capacity is used up.
     pub(crate) fn add(&mut self, dumped: Dumped) -> Option<Dumped> {
         let size = dumped.stack.bytes.len();
         if self.bytes + size > MOST_BYTES {
@@ -140,7 +141,8 @@ impl Dumps {
         None
     }
 
-    /// Takes the dumps of processes that are `ready`, and dumps older than [`PATIENCE`].
+    /// Removes and returns the dumps of processes that are `ready`, and dumps older than
+    /// [`PATIENCE`].
     pub(crate) fn take(&mut self, ready: impl Fn(Process) -> bool) -> Vec<Dumped> {
         let (taken, waiting): (Vec<Dumped>, _) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -153,7 +155,7 @@ impl Dumps {
         taken
     }
 
-    /// Returns whether any waiting dump satisfies `is_sought`.
+    /// Returns whether `is_sought` is true for a waiting dump.
     pub(crate) fn any(&self, is_sought: impl Fn(&Dumped) -> bool) -> bool {
         self.waiting.iter().any(is_sought)
     }

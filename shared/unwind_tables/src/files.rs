@@ -1,5 +1,5 @@
-//! Unwind tables of mapped files. Each is built once, in the background, for all processes that
-//! map the file.
+//! Unwind tables of mapped files. Threads in the background build each table once, for all
+//! processes that map the file.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -20,18 +20,19 @@ use super::kernel_tables::{KernelTables, Placed};
 use super::notes::Notes;
 use super::space::FileTable;
 
-/// Maximum threads that build tables; more would slow down the machine noticeably.
+/// Maximum number of threads that build tables. More threads would slow the machine down
+/// noticeably.
 const MOST_BUILDERS: usize = 4;
 
-/// Time for which an unused table is kept: processes close and open libraries again, and programs
-/// run one after the other.
+/// Time for which an unused table is kept. Processes close and reopen libraries, and a program may
+/// run many times in sequence.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// Maximum bytes that are read and decompressed for the tables of one process's files, whatever
-/// sizes the files state. A browser's files take a tenth of it.
+/// Maximum number of bytes that are read and decompressed for the tables of one process, whatever
+/// sizes its files state. A browser's files take a tenth of this.
 const MOST_READ: u64 = 1 << 30;
 
-/// Bytes that may still be read of the files that one process was the first to map.
+/// Number of bytes that may still be read of the files that one process was the first to map.
 #[derive(Clone)]
 pub(crate) struct Allowance(Arc<AtomicU64>);
 
@@ -69,7 +70,7 @@ impl Source for Counted {
     }
 }
 
-/// File that processes map.
+/// File that a process maps.
 struct Entry {
     state: State,
     /// Number of mappings that hold the file.
@@ -82,14 +83,14 @@ struct Entry {
 enum State {
     Building,
     Ready(Arc<Built>, Placed, Arc<[Runtime]>),
-    /// The file has no table: its code is unwound by frame pointers.
+    /// The file has no table, so its code is unwound by frame pointers.
     Without,
 }
 
 type Job = (CodeSource, Counted, String);
 type Outcome = (CodeSource, std::result::Result<Read, unwind::Error>);
 
-/// Contents of a file that unwinding needs.
+/// Contents of a file that an unwind needs.
 pub(crate) struct Read {
     built: Built,
     /// Runtimes of languages that the file defines.
@@ -104,7 +105,7 @@ pub(crate) struct Files {
     languages: &'static [&'static dyn Language],
     builders: Option<(Sender<Job>, Receiver<Outcome>)>,
     building: usize,
-    /// Files whose tables found no capacity in the kernel's tables.
+    /// Files whose tables did not fit into the kernel's tables.
     pub(crate) crowded_out: HashSet<CodeSource>,
     /// Files that could not be read, or whose tables could not be written.
     pub(crate) unread: HashSet<CodeSource>,
@@ -126,8 +127,8 @@ impl Files {
         }
     }
 
-    /// Holds a file for one more mapping. If the file is new, a thread builds its table at the
-    /// expense of the process's allowance.
+    /// Holds a file for one more mapping. If the file is new, a thread builds its table, and
+    /// charges the reads to the process's allowance.
     pub(crate) fn hold(
         &mut self,
         source: CodeSource,
@@ -155,7 +156,7 @@ impl Files {
         self.entries.insert(source, entry);
     }
 
-    /// Releases a file that [`Files::hold`] held.
+    /// Releases a file for one mapping, which [`Files::hold`] counted.
     pub(crate) fn release(&mut self, source: CodeSource) {
         if let Some(entry) = self.entries.get_mut(&source) {
             entry.holds -= 1;
@@ -163,8 +164,8 @@ impl Files {
         }
     }
 
-    /// Removes tables that no mapping has held for [`KEPT`]. They are built again if the file is
-    /// mapped again.
+    /// Removes tables that no mapping has held for [`KEPT`]. If a process maps the file again, its
+    /// table is built again.
     pub(crate) fn remove_unused(&mut self, kernel: &mut KernelTables<'_>) {
         let idle = |entry: &Entry| {
             let settled = !matches!(entry.state, State::Building);
@@ -194,12 +195,12 @@ impl Files {
         entry.is_none_or(|entry| !matches!(entry.state, State::Building))
     }
 
-    /// Returns whether any table is being built.
+    /// Returns whether a table is being built.
     pub(crate) fn is_building(&self) -> bool {
         self.building > 0
     }
 
-    /// Takes the finished tables, and waits up to `patience` for the first.
+    /// Takes the finished tables. Waits at most `patience` for the first one.
     pub(crate) fn collect(&mut self, kernel: &mut KernelTables<'_>, patience: Duration) {
         let mut patience = patience;
         while self.building > 0 {
@@ -259,7 +260,7 @@ impl Files {
         self.names.get(&source).cloned().unwrap_or_default()
     }
 
-    /// Returns the table of a file that is held, if it has one.
+    /// Returns the table of a file that is held, if the file has a table.
     pub(crate) fn table(&self, source: CodeSource) -> Option<FileTable> {
         match &self.entries.get(&source)?.state {
             State::Ready(built, placed, runtimes) => Some(FileTable {
@@ -272,7 +273,7 @@ impl Files {
         }
     }
 
-    /// Returns the number of files with a table, and the tables' size in bytes.
+    /// Returns the number of files with a table, and the total size of these tables in bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         let ready = self
             .entries
@@ -296,7 +297,7 @@ fn runtimes(languages: &[&'static dyn Language], file: &dyn Source, name: &str) 
     found.collect()
 }
 
-/// Starts threads that build the tables of the files sent to them.
+/// Starts threads that build the tables of the files that they receive.
 fn start_builders(languages: &'static [&'static dyn Language]) -> (Sender<Job>, Receiver<Outcome>) {
     let (jobs, waiting) = mpsc::channel::<Job>();
     let (done, outcomes) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Frames of a language's runtime, sent by a program or read from a process.
+//! Frames of a language's runtime, which a program sent or user space read.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use languages::interleave::Link;
 use languages::{Chain, End, Frame, Layout};
 use process::Process;
 
-/// Frames that are inserted between native ones.
+/// Frames of a runtime that are to be inserted between native frames.
 pub struct InterpretedFrames {
-    /// Process that has the frames' functions.
+    /// Process that contains the functions of the frames.
     pub process: Process,
     /// Layout of the runtime.
     pub layout: Arc<Layout>,
@@ -18,7 +18,7 @@ pub struct InterpretedFrames {
 }
 
 impl InterpretedFrames {
-    /// Returns an empty chain for a thread that ran on before its runtime was known.
+    /// Returns an empty chain, for a thread that ran again before its runtime was known.
     pub fn not_read(process: Process, layout: Arc<Layout>) -> InterpretedFrames {
         InterpretedFrames {
             process,
@@ -27,7 +27,8 @@ impl InterpretedFrames {
         }
     }
 
-    /// Returns the frames that a program sent by `layout`; `None` if the message is malformed.
+    /// Returns the frames that a program sent, read with `layout`; `None` if the message is
+    /// malformed.
     pub fn from_event(
         event: &MixedStack,
         links: &[ChainLink],

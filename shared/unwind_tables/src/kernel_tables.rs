@@ -1,5 +1,5 @@
-//! Unwind tables in the maps that BPF programs read:
-//! `bpf/include/stacks/unwind_tables.h`.
+//! Writes unwind tables into the maps that BPF programs read
+//! (`bpf/include/stacks/unwind_tables.h`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,21 +38,21 @@ struct Maps<'a> {
     dump_budgets: Map<'a>,
 }
 
-/// Capacity for pages of tables: 64 KiB of addresses each.
+/// Capacity for pages of tables. A page covers 64 KiB of addresses.
 const PAGES: u32 = 1 << 17;
-/// Capacity for executable mappings. A process may have 65,530 (`vm.max_map_count`), and its old
-/// mappings stay beside the new ones during a change.
+/// Capacity for executable mappings. A process may have 65,530 (`vm.max_map_count`). During a
+/// change, its old mappings stay next to the new ones.
 const MAPPINGS: u32 = 1 << 17;
 
-/// Sets the capacity of the maps for any number of processes: a cgroup, or the children of
-/// targets, may be most of the machine.
+/// Sets the capacity of the maps. It does not depend on the targets, because a cgroup or the
+/// children of targets may be most of the machine.
 pub fn make_room_for_tables(object: &mut OpenObject) -> Result<()> {
     object.make_room(bpf::maps::UNWIND_PAGES, PAGES)?;
     object.make_room(bpf::maps::UNWIND_MAPPINGS, MAPPINGS)?;
     object.make_room_for_threads(bpf::maps::UNWIND_PROCESSES)
 }
 
-/// Runtimes of a process, in the programs' format.
+/// Runtimes of a process, in the format for programs.
 pub(crate) type Runtimes = [LanguageRuntime; PROCESS_RUNTIMES];
 
 /// Place of a table in the maps.
@@ -90,7 +90,7 @@ pub(crate) struct KernelTables<'a> {
     /// Number of times that mappings were published.
     generation: u64,
     layouts: Layouts<'a>,
-    /// Variable that is 1 once there may be locks of runtimes.
+    /// Variable that is 1 once a runtime may have locks.
     any_runtime: Option<Variable<'a, u32>>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> KernelTables<'a> {
             dump_budgets: object.map(bpf::maps::DUMP_BUDGETS)?,
         };
         Ok(KernelTables {
-            // The map is initially full of rule 0: no rule is known.
+            // The map is initially full of rule 0, which says that no rule is known.
             rules: HashMap::from([(Rule::NONE, 0)]),
             indexes: Ranges::new(0, maps.shards.max_entries()),
             users: HashMap::new(),
@@ -119,7 +119,7 @@ impl<'a> KernelTables<'a> {
         })
     }
 
-    /// Returns the layout by which a program read a runtime's frames.
+    /// Returns the layout with which a program read the frames of a runtime.
     pub(crate) fn layout(&self, index: u32) -> Option<&Arc<Layout>> {
         self.layouts.get(index)
     }
@@ -173,7 +173,7 @@ impl<'a> KernelTables<'a> {
         }
     }
 
-    /// Returns the runtimes of a process in the programs' format.
+    /// Returns the runtimes of a process, in the format for programs.
     pub(crate) fn runtimes(&mut self, space: &Space) -> Result<Runtimes> {
         let mut runtimes = Runtimes::default();
         let readable = space.readable_runtimes();
@@ -205,7 +205,7 @@ impl<'a> KernelTables<'a> {
         self.generation += 1;
         let mut value = UnwindProcess::new(process.instance, first, count, self.generation);
         value.runtimes = runtimes;
-        // SAFETY: a struct of integers without padding.
+        // SAFETY: the value is a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&value) };
         let key = process.pid.to_ne_bytes();
         let placing = write_all(&self.maps.mappings, first, mappings, "a process's mappings")
@@ -229,8 +229,7 @@ impl<'a> KernelTables<'a> {
         let entry = self.maps.processes.lookup(&key, MapFlags::ANY);
         let entry = entry.ok().flatten().and_then(|bytes| copy(&bytes));
         if entry.is_some_and(|entry: UnwindProcess| entry.instance == process.instance) {
-            // Only this function removes entries: a failed deletion means that the entry is gone
-            // already.
+            // No other function removes entries. If the deletion fails, the entry does not exist.
             let _ = self.maps.processes.delete(&key);
         }
         self.give_back_mappings(placed);
@@ -241,7 +240,7 @@ impl<'a> KernelTables<'a> {
         self.mappings.give_back(placed.first, placed.count);
     }
 
-    /// Lets a process cause dumps of stacks again, since its mappings are new.
+    /// Allows a process to cause dumps again, because its mappings are new.
     fn renew_dumps(&mut self, instance: u64) -> Result<()> {
         let budgets = u64::from(self.maps.dump_budgets.max_entries());
         let key = ((instance % budgets) as u32).to_ne_bytes();
@@ -250,7 +249,7 @@ impl<'a> KernelTables<'a> {
             left: DumpLimits::DUMPS_OF_A_PROCESS.0.cast_signed(),
             ..DumpBudget::default()
         };
-        // SAFETY: a struct of integers without padding.
+        // SAFETY: the value is a struct of integers without padding.
         let value = unsafe { plain::as_bytes(&budget) };
         self.maps
             .dump_budgets
@@ -258,7 +257,7 @@ impl<'a> KernelTables<'a> {
             .context("renew a process's dumps")
     }
 
-    /// Returns the numbers of a table's rules. All tables share the numbers.
+    /// Returns the numbers of a table's rules. All tables use the same numbers.
     fn number_rules(&mut self, rules: &[Rule]) -> Result<Vec<u16>> {
         let known = self.rules.len();
         let new: Vec<Rule> = rules
@@ -279,7 +278,7 @@ impl<'a> KernelTables<'a> {
         Ok(rules.iter().map(number).collect())
     }
 
-    /// Adds a page's rows.
+    /// Adds the rows of a page.
     fn add_rows(
         &mut self,
         rows: &[u32],
@@ -333,11 +332,11 @@ impl<'a> KernelTables<'a> {
         })
     }
 
-    /// Frees a shard in which no table has rows, and which gets no more rows.
+    /// Frees a shard if no table has rows in it. The shard must get no more rows.
     fn free_if_unused(&mut self, index: u16) {
         if self.users.get(&index).is_none_or(|users| *users == 0) {
             self.users.remove(&index);
-            // The map itself lives on until no program reads it.
+            // The kernel keeps the shard's map until no program reads it.
             let index = u32::from(index);
             let _ = self.maps.shards.delete(&index.to_ne_bytes());
             self.indexes.give_back(index, 1);
@@ -345,22 +344,22 @@ impl<'a> KernelTables<'a> {
     }
 }
 
-/// Rule in the format of the map.
+/// Rule, in the format of the map.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 struct RuleBytes(Rule);
 
-// SAFETY: repr(C), made of integers only, without padding.
+// SAFETY: the type consists of integers without padding, as repr(C) lays them out.
 unsafe impl Plain for RuleBytes {}
 
-/// Writes consecutive elements of an array.
+/// Writes consecutive elements of an array map.
 fn write_all<T: Plain>(map: &Map<'_>, first: u32, values: &[T], what: &str) -> Result<()> {
     if values.is_empty() {
         return Ok(());
     }
     let count = values.len() as u32;
     let keys: Vec<u32> = (first..first + count).collect();
-    // SAFETY: integers only, here and in the values, without padding.
+    // SAFETY: keys and values consist of integers without padding.
     let (keys, values) = unsafe { (plain::as_bytes(&*keys), plain::as_bytes(values)) };
     map.update_batch(keys, values, count, MapFlags::ANY, MapFlags::ANY)
         .context(format!("write {what}"))

@@ -1,8 +1,8 @@
 //! Unwind tables of running processes.
 //!
-//! [`Unwinder`] builds the tables that the BPF walker (`bpf/include/stacks/unwind.h`) needs, and
+//! [`Unwinder`] builds the tables for the unwind in BPF (`bpf/include/stacks/unwind.h`), and
 //! follows the processes as they change. It unwinds in user space the stacks that arrived before
-//! their tables.
+//! their tables were built.
 
 mod call_graph;
 mod dumps;
@@ -41,76 +41,76 @@ pub use thread_memory::ThreadMemory;
 pub use walking::Depths;
 pub use walking::{Languages, Walking};
 
-/// Divisor of the elapsed time that gives the time for reading mappings. A machine that starts
-/// processes all the time is slowed down by no more than that share.
+/// Share of the elapsed time that may be spent on reading mappings, as a divisor. Machines that
+/// start processes all the time are slowed down by at most this share.
 const SCAN_SHARE: u32 = 10;
-/// Maximum time for reading mappings that can be saved up.
+/// Maximum time for reading mappings that may be saved up.
 const MOST_SAVED: Duration = Duration::from_millis(200);
-/// Pause before a process's mappings are read again, in multiples of the time that reading them
-/// took.
+/// Pause before the mappings of a process are read again, as a multiple of the time that the last
+/// read took.
 const RESCAN_PAUSE: u32 = 10;
-/// Maximum dumps on their way or waiting.
+/// Maximum number of dumps that are on their way to user space or wait to be unwound.
 pub const MOST_DUMPS: usize = 64;
-/// Interval between updates of the number of dumps that may be sent.
+/// Interval between updates of the number of dumps that programs may send.
 const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
-/// Times after a program's start at which its mappings are read. It maps its libraries one by
-/// one, and the stack of its first wait may arrive after its end.
+/// Times after the start of a program at which its mappings are read. A program maps its libraries
+/// one by one, and the stack of its first wait may arrive only after the program ends.
 const FIRST_SCANS: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_millis(50),
     Duration::from_millis(300),
 ];
-/// Maximum scheduled scans of new programs.
+/// Maximum number of scheduled scans of new programs.
 const MOST_FIRST_SCANS: usize = 1024;
 /// Interval between sweeps of ended processes.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 
 /// State of a process.
 struct Known {
-    /// Code with tables, once the tables are all built.
+    /// Code with tables, once all tables are built.
     space: Option<Space>,
     placed: Option<PlacedMappings>,
-    /// Mappings as last read, whose tables are not all built yet.
+    /// Mappings of the last scan, if some of their tables are not built yet.
     awaited: Option<Vec<CodeMapping>>,
     scanned: Instant,
     cost: Duration,
-    /// Bytes of the process's files that may still be read for tables.
+    /// Number of bytes of the process's files that may still be read for tables.
     allowance: Allowance,
 }
 
 /// Counts of processes and files without unwind tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Processes whose mappings found no capacity.
+    /// Processes whose mappings did not fit into the kernel's tables.
     pub crowded_processes: u64,
-    /// Files whose rows found no capacity.
+    /// Files whose rows did not fit into the kernel's tables.
     pub crowded_files: u64,
     /// Files that could not be read.
     pub unread_files: u64,
 }
 
-/// Unwind tables of the processes that one object's programs measure.
+/// Unwind tables of the processes that the programs of one object measure.
 pub struct Unwinder<'a> {
     mode: Mode,
     walking: Walking,
     kernel: KernelTables<'a>,
     files: Files,
     processes: HashMap<Process, Known>,
-    /// Newest instance of each PID that was seen: only this instance runs.
+    /// Newest known instance of each PID. Older instances no longer run.
     newest: HashMap<u32, u64>,
-    /// Processes whose mappings are to be read, and whether a dump waits for that. Processes with
-    /// a dump come first, since they may soon be gone.
+    /// Processes whose mappings must be read. The value is true if a dump waits for them. These
+    /// processes come first, because they may soon end.
     wanted: HashMap<Process, bool>,
-    /// New programs, and the times at which to scan them.
+    /// New programs, and the times at which their scans are due.
     begun: Vec<(Instant, Process)>,
-    /// Runtimes found since [`Unwinder::take_runtimes`] was called last.
+    /// Runtimes found since the last call of [`Unwinder::take_runtimes`].
     runtimes: Vec<MappedRuntime>,
     dumps: Dumps,
-    /// Failures, for `-v`.
+    /// Failures, which `-v` prints.
     notes: Notes,
-    /// Processes whose mappings found no capacity in the kernel's tables.
+    /// Processes whose mappings did not fit into the kernel's tables.
     crowded_out: HashSet<Process>,
-    /// True if a process may be waiting for tables.
+    /// True if a process may be waiting for its tables.
     is_any_awaited: bool,
     saved: Duration,
     worked: Instant,
@@ -119,7 +119,7 @@ pub struct Unwinder<'a> {
 }
 
 impl<'a> Unwinder<'a> {
-    /// Returns an unwinder for programs with these settings; `None` if they use no tables.
+    /// Returns an unwinder for programs with these settings; `None` if the programs use no tables.
     pub fn new(walking: Walking, object: &'a LoadedObject) -> Result<Option<Self>> {
         let mode = match walking.call_graph {
             CallGraph::Auto => Mode::Auto,
@@ -148,8 +148,8 @@ impl<'a> Unwinder<'a> {
         }))
     }
 
-    /// Builds the tables of these processes, in descending order of their CPU time. Returns when
-    /// all are built or `patience` is over.
+    /// Builds the tables of these processes, in descending order of the processes' CPU time.
+    /// Returns when all tables are built, or after `patience`.
     pub fn prepare(
         &mut self,
         processes: &[Process],
@@ -198,8 +198,8 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Schedules the scans of processes that were held before their first instruction, and now
-    /// are released: they have used no CPU time.
+    /// Schedules the scans of processes that waited before their first instruction, and are
+    /// released now. Such processes have used no CPU time.
     pub fn schedule_released(&mut self) {
         let known: Vec<Process> = self.processes.keys().copied().collect();
         for process in known {
@@ -218,8 +218,8 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Keeps a stack that arrived as a dump, since its process or a mapping is new. Returns it if
-    /// the capacity is used up.
+    /// Adds a dump of a stack whose process or mapping is new. Returns the dump if the capacity is
+    /// used up.
     pub fn add_dump(&mut self, dumped: Dumped) -> Option<Dumped> {
         self.queue_scan(dumped.process);
         if let Some(has_dump) = self.wanted.get_mut(&dumped.process) {
@@ -233,7 +233,7 @@ impl<'a> Unwinder<'a> {
         self.dumps.any(|dumped| dumped.id == id)
     }
 
-    /// Continues the pending work. Returns the dumps that could be unwound.
+    /// Continues the pending work. Returns the dumps that it unwound.
     pub fn work(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         let begun = Instant::now();
         self.saved = saved(self.saved, begun - self.worked);
@@ -255,7 +255,7 @@ impl<'a> Unwinder<'a> {
         self.walk_dumps(false)
     }
 
-    /// Returns how many more dumps programs may send; `None` if it is too early for an update.
+    /// Returns how many more dumps programs may send; `None` if the next update is not due.
     pub fn allowance(&mut self) -> Option<i64> {
         if self.allowed.elapsed() < ALLOW_INTERVAL {
             return None;
@@ -264,7 +264,8 @@ impl<'a> Unwinder<'a> {
         Some(MOST_DUMPS.saturating_sub(self.dumps.len()) as i64)
     }
 
-    /// Unwinds the remaining dumps with the tables that are built by then.
+    /// Unwinds the remaining dumps. Waits at most 5 s for their tables, and then uses the tables
+    /// that are built.
     pub fn finish(&mut self, symbolizer: &mut Symbolizer) -> Vec<(Dumped, Walk)> {
         const LONGEST: Duration = Duration::from_secs(5);
         let begun = Instant::now();
@@ -282,7 +283,7 @@ impl<'a> Unwinder<'a> {
         self.walk_dumps(true)
     }
 
-    /// Returns failures and the total size, for `-v`.
+    /// Returns the failures and the total size of the tables, which `-v` prints.
     pub fn notes(&self) -> Vec<String> {
         let (files, bytes) = self.files.size();
         let size = format!("unwind tables: {files} files, {} KiB", bytes.div_ceil(1024));
@@ -307,7 +308,7 @@ impl<'a> Unwinder<'a> {
         self.processes.get(&process)?.space.as_ref()
     }
 
-    /// Unwinds a stack in user space, if its tables are built.
+    /// Unwinds a stack in user space, if the tables of its process are built.
     pub fn walk(
         &self,
         process: Process,
@@ -326,19 +327,19 @@ impl<'a> Unwinder<'a> {
         ))
     }
 
-    /// Takes the runtimes found since the last call.
+    /// Removes and returns the runtimes found since the last call.
     pub fn take_runtimes(&mut self) -> Vec<MappedRuntime> {
         std::mem::take(&mut self.runtimes)
     }
 
-    /// Returns the layout by which a program read a runtime's frames.
+    /// Returns the layout with which a program read the frames of a runtime.
     pub fn layout(&self, index: u32) -> Option<&Arc<Layout>> {
         self.kernel.layout(index)
     }
 
-    /// Reads the frames that a runtime keeps of a thread that is not running. Returns `None`
-    /// unless `process`, whose code the thread runs, has a known runtime that the thread belongs
-    /// to.
+    /// Reads the frames that a runtime keeps of a thread that is off the CPU. The thread runs the
+    /// code of `process`. Returns `None` if that process has no known runtime, or if the thread
+    /// does not belong to it.
     pub fn interpreted_frames(
         &self,
         process: Process,
@@ -363,10 +364,10 @@ impl<'a> Unwinder<'a> {
             })
     }
 
-    /// Reads the runtime's frames of a stack that was dumped before its process was known to have
-    /// a runtime. `stack_of` returns the ID of the stack with which a task is off the CPU. If
-    /// that is no longer the dump's ID, the thread has run, and the result says that its frames
-    /// were not read.
+    /// Reads the frames of a runtime for a stack that was dumped before the runtime was known.
+    /// `stack_of` returns the ID of the stack with which a task is off the CPU. If that is not the
+    /// ID of the dump, the thread has run since. The result then says that its frames were not
+    /// read.
     pub fn late_interpreted_frames(
         &self,
         dumped: &Dumped,
@@ -387,7 +388,7 @@ impl<'a> Unwinder<'a> {
 
     /// Returns the process to scan next at the time `now`.
     fn next_to_scan(&self, now: Instant) -> Option<Process> {
-        // Programs limit the number of dumps, but not other reasons to scan again.
+        // Programs limit the number of dumps, but not the number of other reasons for a scan.
         let may_scan = |process: &Process, has_dump: bool| {
             has_dump
                 || self
@@ -402,7 +403,7 @@ impl<'a> Unwinder<'a> {
             .map(|(process, _)| *process)
     }
 
-    /// Reads a process's mappings, and starts to build their tables.
+    /// Reads the mappings of a process, and starts to build their tables.
     fn scan(&mut self, process: Process, symbolizer: &mut Symbolizer) {
         self.wanted.remove(&process);
         let begun = Instant::now();
@@ -420,7 +421,7 @@ impl<'a> Unwinder<'a> {
             .space
             .as_ref()
             .is_none_or(|space| space.code() != code);
-        // A process that is gone has no mappings, and keeps its state.
+        // A process that has ended shows no mappings. It keeps its state.
         let awaited = (!code.is_empty() && is_changed).then_some(code);
         for mapping in awaited.iter().flatten() {
             self.files
@@ -435,8 +436,8 @@ impl<'a> Unwinder<'a> {
         known.cost = begun.elapsed();
     }
 
-    /// Publishes processes whose tables are all built. With `at_once`, publishes the others as
-    /// well.
+    /// Publishes the processes whose tables are all built. With `at_once`, also publishes the other
+    /// processes.
     fn publish(&mut self, at_once: bool) {
         if !std::mem::take(&mut self.is_any_awaited) {
             return;
@@ -481,7 +482,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Unwinds the dumps of processes whose tables are published, or `all` dumps.
+    /// Unwinds the dumps of processes whose tables are published. With `all`, unwinds all dumps.
     fn walk_dumps(&mut self, all: bool) -> Vec<(Dumped, Walk)> {
         let ready = |process: Process| {
             let known = self.processes.get(&process);
@@ -530,22 +531,21 @@ impl<'a> Unwinder<'a> {
             }
         }
         self.newest.retain(|pid, _| living.has(*pid));
-        // Ended processes have nothing left to read; their dumps are unwound without it.
+        // Nothing of an ended process can be read. Its dumps are unwound without a scan.
         self.wanted.retain(|process, _| living.has(process.pid));
         self.files.remove_unused(&mut self.kernel);
     }
 }
 
-/// Returns the time that may be spent on scans, given the time left over and the time that has
-/// passed.
+/// Returns the time that may be spent on scans, from the time left over and the elapsed time.
 fn saved(left: Duration, passed: Duration) -> Duration {
     (left + passed / SCAN_SHARE).min(MOST_SAVED)
 }
 
 /// Returns the CPU time that a process has used, in clock ticks: `utime` and `stime` of proc(5),
-/// the 12th and 13th field after the name.
+/// which are the 12th and 13th field after the name.
 fn cpu_ticks(pid: u32) -> u64 {
-    // The file is not text: the name is any bytes. The kernel bounds its length.
+    // The file is not text, because the name may be any bytes. The kernel bounds its length.
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);

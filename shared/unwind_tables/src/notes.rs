@@ -1,9 +1,9 @@
-//! Notes on failures, for `-v`.
+//! Notes on failures, which `-v` prints.
 
-/// Maximum notes kept, however long the run: enough to find the cause.
+/// Maximum number of notes. It does not grow with the run, and suffices to find the cause.
 const MOST: usize = 256;
 
-/// First failures, each once: files come and go, and fail again when they come back.
+/// First failures, without duplicates. A file that comes back may fail again.
 #[derive(Default)]
 pub(crate) struct Notes(Vec<String>);
 

@@ -1,4 +1,4 @@
-//! Code of a process, as unwinding needs it in user space and in BPF.
+//! Code of a process, as unwinds in user space and in BPF need it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use process::ProcessMemory;
 use symbolize::{CodeMapping, CodeSource};
 use unwind::{AddressSpace, Built, Code};
 
-/// Table of a file, for the processes that map it.
+/// Table of a file, for the processes that map the file.
 pub(crate) struct FileTable {
     pub(crate) built: Arc<Built>,
     pub(crate) runtimes: Arc<[Runtime]>,
@@ -27,7 +27,7 @@ pub struct Space {
 /// Runtime of a language in a process.
 #[derive(Clone, Debug)]
 pub struct MappedRuntime {
-    /// File that has the runtime.
+    /// File that contains the runtime.
     pub source: CodeSource,
     /// Offsets of the code that runs frames one by one, if frames leave no anchors.
     pub runs_one: Vec<(u64, u64)>,
@@ -42,14 +42,14 @@ pub struct MappedRuntime {
 struct Mapping {
     start: u64,
     end: u64,
-    /// Table, and the file's own address for `start`.
+    /// Table, and the virtual address in the file that is mapped at `start`.
     table: Option<(Arc<Built>, u64)>,
     first_page: u32,
     page_count: u32,
 }
 
 impl Space {
-    /// Returns the code of a process, with the existing tables of its files.
+    /// Returns the code of a process, with the tables of its files that exist.
     pub(crate) fn new(
         code: Vec<CodeMapping>,
         memory: &ProcessMemory,
@@ -69,7 +69,7 @@ impl Space {
                 let Some(file) = table_of(mapping.source) else {
                     return bare;
                 };
-                // The vDSO has no file: its image begins at the mapping.
+                // The vDSO has no file. Its image begins at the start of the mapping.
                 let Some(address) = file.built.address(mapping.offset) else {
                     return bare;
                 };
@@ -115,18 +115,18 @@ impl Space {
         &self.runtimes
     }
 
-    /// Returns the base address and the layout of each runtime whose layout is known.
+    /// Returns the base address and the layout of each runtime with a known layout.
     pub(crate) fn readable_runtimes(&self) -> impl Iterator<Item = (u64, &Arc<Layout>)> {
         let attached = self.runtimes.iter().map(|runtime| &runtime.attached);
         attached.filter_map(|attached| Some((attached.base, attached.layout.as_ref()?)))
     }
 
-    /// Returns the mappings that the space was made of.
+    /// Returns the mappings from which this value was made.
     pub(crate) fn code(&self) -> &[CodeMapping] {
         &self.code
     }
 
-    /// Returns the mappings in the format in which BPF programs look them up.
+    /// Returns the mappings in the format that BPF programs search.
     pub(crate) fn for_kernel(&self) -> Vec<UnwindMapping> {
         let mapping = |mapping: &Mapping| {
             let pages = mapping.table.as_ref().map(|(built, address)| {

@@ -1,4 +1,4 @@
-//! Tests of following processes. These tests need root.
+//! Tests of following processes. They need root.
 #![allow(clippy::unwrap_used)]
 
 use std::process::{Child, Command};
@@ -13,22 +13,22 @@ use plain::Plain;
 
 use super::*;
 
-/// Longer than any of these steps takes on any machine.
+/// Maximum time of a step. No step takes nearly as long on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A process that does not exist.
+/// Process that does not exist.
 const NOBODY: Process = Process {
     pid: 10_000_000,
     instance: 1,
 };
 
-/// Returns an object that is attached to nothing.
+/// Returns an object whose programs are not attached.
 pub(super) fn loaded() -> LoadedObject {
     let mut object = OpenObject::new(&bpf::oncputime::OBJECT).unwrap();
     make_room_for_tables(&mut object).unwrap();
     object.load().unwrap()
 }
 
-/// Returns a value of a map.
+/// Returns the value of a map's key.
 pub(super) fn found<T: Plain + Copy + Default>(
     object: &LoadedObject,
     map: MapName,
@@ -117,7 +117,7 @@ fn tables_of_a_process_are_given_back_when_it_has_ended() {
         assert_eq!(are_known, are_there);
         are_known
     };
-    // The dump is unwound after the first sweep.
+    // The first sweep keeps the process of the dump. The dump is unwound after it.
     assert_eq!(sweep(), [true, false, true]);
     assert_eq!(sweep(), [true, false, false]);
     // The remaining files belong to the process that lives.

@@ -1,4 +1,4 @@
-//! Memory of a thread that is not running, with its original return addresses.
+//! Memory of a thread that is off the CPU, with its original return addresses.
 
 use bpf::types::ReplacedReturn;
 use process::ProcessMemory;
@@ -9,12 +9,12 @@ use unwind::Memory;
 pub struct ThreadMemory<'a> {
     /// Memory of the process.
     pub process: &'a mut ProcessMemory,
-    /// Return addresses that were replaced; a slot of 0 marks an unused entry.
+    /// Return addresses that were replaced. An entry with a slot of 0 is unused.
     pub replaced: &'a [ReplacedReturn],
 }
 
 impl ThreadMemory<'_> {
-    /// Reads up to `most` bytes from `start` on.
+    /// Reads up to `most` bytes at `start`.
     pub fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
         let mut bytes = self.process.bytes(start, most);
         for replaced in self.replaced.iter().filter(|replaced| replaced.slot != 0) {
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(read, [Some(1), Some(7), Some(3)]);
         let bytes = memory.bytes(start, 24);
         assert_eq!(bytes, [1_u64, 7, 3].map(u64::to_ne_bytes).concat());
-        // Only half of the replaced word is in the range that is read.
+        // The read range contains only half of the replaced word.
         assert_eq!(memory.bytes(start, 12).len(), 12);
         assert_eq!(memory.word(0), None);
     }

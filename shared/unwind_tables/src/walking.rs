@@ -1,4 +1,4 @@
-//! Settings of unwinding: the mode, the depth and the languages.
+//! Settings of unwinds: the mode, the depth and the languages.
 
 use bpf::types::{CHAIN_DEPTH, KERNEL_STACK_DEPTH, STACK_DEPTH};
 use languages::{LANGUAGES, Language};
@@ -9,23 +9,23 @@ use super::CallGraph;
 // Readers of captures refuse deeper stacks. The factor leaves capacity for inlined functions.
 const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= capture::MOST_DEPTH);
 
-/// Languages whose functions are shown beside native ones.
+/// Languages whose functions are shown between native functions.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Languages {
-    /// The functions of every known language.
+    /// Functions of every known language.
     #[default]
     Known,
-    /// The functions of these languages, which are expected to be there.
+    /// Functions of these languages, which the user expects to find.
     Only(&'static [&'static dyn Language]),
     /// Native functions only.
     None,
 }
 
 impl Languages {
-    /// Returns the languages of a name on a command line.
+    /// Returns the languages for a name on the command line.
     ///
     /// # Errors
-    /// Fails for any other name, and lists the names.
+    /// The name is not one of the known names. The error lists them.
     pub fn by_name(name: &str) -> std::result::Result<Languages, String> {
         let one = |language: &&dyn Language| language.name().as_str() == name;
         match name {
@@ -38,7 +38,7 @@ impl Languages {
         }
     }
 
-    /// Returns the name on a command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -51,7 +51,7 @@ impl Languages {
         }
     }
 
-    /// Returns all names on a command line as a list, the last one after `conjunction`.
+    /// Returns all names on the command line as a list. `conjunction` comes before the last name.
     #[must_use]
     pub fn names(conjunction: &str) -> String {
         let languages = LANGUAGES.iter().map(|language| language.name().to_string());
@@ -73,7 +73,7 @@ impl Languages {
         }
     }
 
-    /// Returns the languages that are expected to be there.
+    /// Returns the languages that the user expects to find.
     pub fn expected(self) -> &'static [&'static dyn Language] {
         match self {
             Languages::Only(languages) => languages,
@@ -87,22 +87,22 @@ impl Languages {
 pub struct Walking {
     /// Mode of unwinding.
     pub call_graph: CallGraph,
-    /// Maximum native frames of a stack, and maximum frames of a runtime.
+    /// Maximum number of native frames in a stack, and of frames of a runtime.
     pub max_stack: usize,
-    /// Languages whose frames are inserted between the native ones.
+    /// Languages whose frames are inserted between native frames.
     pub languages: Languages,
-    /// True if the native frames that run functions of a language are shown with them.
+    /// True if native frames that run functions of a language are shown next to these functions.
     pub shows_runtime: bool,
 }
 
 impl Walking {
-    /// Largest number of frames that can be asked for.
+    /// Maximum number of frames that a user can ask for.
     pub const MOST_FRAMES: usize = STACK_DEPTH;
 
-    /// Sets the constants of the programs that choose how they unwind.
+    /// Sets the constants that tell programs how to unwind.
     ///
     /// # Errors
-    /// Fails if the object has no such constants.
+    /// The object has no such constants.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let frames = |depth: usize| u32::try_from(depth).unwrap_or(u32::MAX);
         object.set(bpf::constants::CALL_GRAPH, self.call_graph.mode())?;
@@ -125,17 +125,18 @@ impl Default for Walking {
     }
 }
 
-/// Maximum frames of a stack that the kernel returns: a stack with as many may be deeper.
+/// Maximum number of frames in a stack that the kernel returns. A stack with that many frames may
+/// be deeper.
 #[derive(Clone, Copy, Debug)]
 pub struct Depths {
-    /// Maximum frames of a user stack, by frame pointers.
+    /// Maximum number of frames in a user stack that is unwound by frame pointers.
     pub user: usize,
-    /// Maximum frames of a kernel stack.
+    /// Maximum number of frames in a kernel stack.
     pub kernel: usize,
 }
 
 impl Depths {
-    /// Returns the depths of this kernel, by its setting `kernel.perf_event_max_stack`.
+    /// Returns the depths of this kernel, from its setting `kernel.perf_event_max_stack`.
     pub fn from_kernel(walking: &Walking) -> Depths {
         let set = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_stack");
         let set = set.ok().and_then(|set| set.trim().parse().ok());

@@ -1,8 +1,8 @@
-//! Reasons of waits, with their resources and lock holders, and decisions whether the waiting
+//! Finds why threads waited: reasons, resources and lock holders. Also decides whether the waiting
 //! threads had work.
 //!
-//! [`Objects`] keeps the resources that programs report. [`Reasons`] makes a [`profile::Wait`] of
-//! a thread's stack, its resource, and the end of its wait.
+//! [`Objects`] stores the resources that programs report. [`Reasons`] makes a [`profile::Wait`]
+//! from a thread's stack, its resource, and the end of its wait.
 
 mod arch;
 mod objects;

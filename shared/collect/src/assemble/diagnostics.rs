@@ -1,5 +1,5 @@
-//! Diagnostics of a run: what was left out, lost or could not be named. They are data; the `cli`
-//! crate writes them in words.
+//! Diagnostics of a run: what the tool left out, lost or could not name. The `cli` crate turns
+//! these counts into text.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use profile::WalkEnds;
 
 use crate::record::LeftOut;
 
-/// Diagnostics of a profile. Facts in the profile itself, such as its losses, are not repeated.
+/// Diagnostics of a profile, without facts that the profile itself has, such as its losses.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
-    /// Intervals or samples that were counted.
+    /// Number of intervals or samples that were counted.
     pub events: u64,
-    /// Counts of the ends of user stacks' unwinds.
+    /// Number of intervals or samples by the end of their user stack's unwind.
     pub walk_ends: WalkEnds,
-    /// Files in which unwinds were cut short, with the number of intervals or samples, the most
-    /// first.
+    /// Files in which unwinds were cut short, each with its number of intervals or samples. The
+    /// largest number comes first.
     pub cut_short_in: Vec<(Arc<str>, u64)>,
-    /// Wake-ups whose waker was not seen.
+    /// Number of wake-ups whose waker no program saw.
     pub missed_wakers: u64,
-    /// Counts of what exceeded a limit of capacity.
+    /// Counts of data that exceeded a limit of capacity.
     pub left_out: LeftOut,
-    /// Lines on how stacks with functions of languages ended, if there were any.
+    /// Lines about the ends of stacks with functions of languages, if there are such stacks.
     pub languages: Vec<String>,
-    /// Counts of what could not be located or named.
+    /// Counts of addresses and files that could not be located or named.
     pub unnamed: symbolize::Losses,
-    /// Different user and kernel stacks that programs sent.
+    /// Number of different user and kernel stacks that programs sent.
     pub stacks_sent: usize,
-    /// Number of drains of the counts.
+    /// Number of times that user space drained the counts.
     pub drains: u64,
-    /// Notes on unwind tables and unknown reasons, for `-v`.
+    /// Notes on unwind tables and on unknown reasons, which `-v` prints.
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Draft of a profile.
+//! Draft of a profile, to which stacks are added.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -11,18 +11,18 @@ use symbolize::Inlined;
 
 use crate::record::Detail;
 
-/// Draft of a profile, with the translations of programs' values into it.
+/// Draft of a profile, with translations from programs' values to rows of the profile.
 pub(crate) struct Draft {
     pub(crate) profile: Profile,
     detail: Detail,
     /// True if kernel frames keep their addresses.
     shows_kernel_addresses: bool,
     comms: HashMap<[u8; COMM_LENGTH], Name>,
-    /// Frames by the index of their location.
+    /// Frames of the profile, by the index of their location.
     frames: Vec<Option<Id<Frame>>>,
-    /// Frames that are inlined at a frame, the outermost first.
+    /// Frames inlined at a frame, outermost first.
     inlined: HashMap<Id<Frame>, Box<[Id<Frame>]>>,
-    /// Translation of stacks of locations.
+    /// Translation from stacks of locations to stacks of the profile.
     pub(crate) stacks: Translation,
 }
 
@@ -39,15 +39,15 @@ impl Draft {
         }
     }
 
-    /// Returns the printable name of the thread name `raw`, as the kernel keeps it.
+    /// Returns the printable form of a thread name in the kernel's format.
     pub(crate) fn comm(&mut self, raw: &[u8; COMM_LENGTH]) -> Name {
         let names = &mut self.profile.names;
         let new = || names.id(profile::text::comm(raw));
         *self.comms.entry(*raw).or_insert_with(new)
     }
 
-    /// Returns the stack in which `callers` call the location at index `place`, with the frames
-    /// inlined there. `name` names the location.
+    /// Returns the stack in which `callers` call the location with index `place`, including the
+    /// functions inlined there. `name` returns the frame of the location.
     pub(crate) fn called(
         &mut self,
         callers: StackId,
@@ -65,8 +65,8 @@ impl Draft {
         self.with_inlined(callers, frame)
     }
 
-    /// Returns the stack in which `callers` call a frame that is already named, with the frames
-    /// inlined there.
+    /// Returns the stack in which `callers` call this named frame, including the functions inlined
+    /// there.
     pub(crate) fn called_frame(&mut self, callers: StackId, frame: &symbolize::Frame) -> StackId {
         let frame = self.frame(frame);
         self.with_inlined(callers, frame)
@@ -79,7 +79,7 @@ impl Draft {
         stacks.extend(stack, inlined.copied())
     }
 
-    /// Adds a named frame to the profile, with the frames inlined there.
+    /// Adds a named frame to the profile, including the functions inlined there.
     fn frame(&mut self, frame: &symbolize::Frame) -> Id<Frame> {
         let id = self.add_frame(frame);
         if !frame.inlined.is_empty() && !self.inlined.contains_key(&id) {
@@ -170,7 +170,7 @@ impl Draft {
         })
     }
 
-    /// Returns a frame that is not code.
+    /// Returns a frame that is a marker and not code.
     pub(crate) fn marker(&mut self, name: &str) -> Id<Frame> {
         self.profile.frame(name, FrameKind::Marker)
     }

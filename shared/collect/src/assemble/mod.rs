@@ -1,4 +1,4 @@
-//! Assembly of recorded data into a profile of named stacks, with its diagnostics.
+//! Assembles a profile of named stacks, with diagnostics, from recorded data.
 
 mod diagnostics;
 pub(crate) mod draft;

@@ -1,4 +1,4 @@
-//! Assembly of counts into a profile of named stacks, with its diagnostics.
+//! Assembles a profile of named stacks, with diagnostics, from counts.
 
 use std::collections::BTreeSet;
 
@@ -19,43 +19,43 @@ use super::walks::Walks;
 use crate::record::sums::{self, Settled};
 use crate::record::{Account, Captured, Collected, LeftOut};
 
-/// Profile with its diagnostics.
+/// Profile, and the diagnostics of its run.
 pub struct Named {
-    /// Profile of what was measured.
+    /// Profile of the window.
     pub profile: Profile,
-    /// Diagnostics: what was left out, lost or not named.
+    /// Counts of data that the tool left out, lost or could not name.
     pub diagnostics: Diagnostics,
 }
 
-/// Choice of the wakers that the profile has.
+/// Choice of the wakers in the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakersShown {
     /// No wakers.
     No,
-    /// Wakers of waits for locks and conditions, beside the reason, where programs noted them.
+    /// Wakers of waits for locks and conditions, next to the reason, if programs recorded them.
     WithReasons,
     /// Wakers with their stacks.
     Yes {
-        /// True if wakers have kernel stacks, too.
+        /// True if wakers also have kernel stacks.
         kernel: bool,
     },
 }
 
-/// State of assembling a profile of sums.
+/// State during the assembly of a profile.
 struct Naming {
     draft: Draft,
     reasons: Reasons<Captured>,
     worth: Worth,
     shown: WakersShown,
-    /// Thread names as the kernel keeps them, by their IDs in sums.
+    /// Thread names in the kernel's format, by their IDs in sums.
     comms: Table<[u8; COMM_LENGTH]>,
     /// Samples to which rows of the timeline refer.
     timed: KeySamples,
 }
 
 impl Collected {
-    /// Names every counted stack of the `window`. `weigh` returns a tally's weight in each state; weights of 0
-    /// are left out.
+    /// Makes a profile of the `window` with a name for every counted stack. `weigh` returns the
+    /// weight of a tally in each state. Weights of 0 are left out.
     pub fn name(
         mut self,
         unit: Unit,
@@ -78,7 +78,7 @@ impl Collected {
                 .map(KeySamples::new)
                 .unwrap_or_default(),
         };
-        // There may be millions of sums: their memory shrinks while the samples grow.
+        // A run can have millions of sums. Memory of sums is freed while the samples grow.
         let mut sums = sums.into_rows();
         sums.reverse();
         while let Some((key, tally)) = sums.pop() {
@@ -129,7 +129,7 @@ impl Collected {
         }
     }
 
-    /// Settles the sums, and resolves the names of their stacks, wakers and resources.
+    /// Settles the sums, and resolves names for their stacks, wakers and resources.
     fn resolve(&mut self) -> Settled {
         let settled = self.settled();
         let sums = &settled.sums;
@@ -182,7 +182,7 @@ impl Collected {
         }
     }
 
-    /// Returns the wait of a sum's thread, if kernel stacks are captured.
+    /// Returns the wait of a sum's thread; `None` if no kernel stacks are captured.
     fn wait(
         &self,
         naming: &mut Naming,
@@ -240,7 +240,7 @@ impl Collected {
         draft.profile.processes = self.stacks.processes(&pids, &kernel_threads);
     }
 
-    /// Returns how the time in each state varied between the parts of the window.
+    /// Returns how much the time in each state varied between the parts of the window.
     fn bursts(
         &self,
         profile: &Profile,
@@ -261,7 +261,7 @@ impl Collected {
         bursts.collect()
     }
 
-    /// Returns the waker that ended a wait, with its stack; `None` if no program saw it.
+    /// Returns the waker that ended a wait, with its stack; `None` if no program saw the waker.
     fn ended_by(&self, id: u64, sleeper: ThreadId, draft: &mut Draft) -> Option<EndedBy> {
         let named = self.wakers.named(id, sleeper, true, &self.stacks, draft);
         let NamedWaker { waker, seen } = named.first()?;
@@ -270,7 +270,7 @@ impl Collected {
         is_known.then(|| EndedBy::Wakers(draft.profile.wakers.id([*waker].into())))
     }
 
-    /// Returns the wakers of a sum that are drawn with its stack, if there are any.
+    /// Returns the wakers that are drawn with the stack of a sum; `None` if there are none.
     fn name_wakers(&self, naming: &mut Naming, key: &sums::Key, events: u64) -> Option<Id<Wakers>> {
         let WakersShown::Yes { kernel } = naming.shown else {
             return None;
@@ -292,7 +292,7 @@ impl Collected {
     }
 }
 
-/// Quality of the named stacks.
+/// Quality of the stacks named so far.
 #[derive(Default)]
 struct Worth {
     /// Number of intervals or samples.
@@ -303,7 +303,7 @@ struct Worth {
 }
 
 impl Worth {
-    /// Adds a stack of `events` intervals or samples.
+    /// Adds the quality of a stack that `events` intervals or samples have.
     fn judge(&mut self, stack: &NamedStack, events: u64) {
         if let Some(outcome) = stack.outcome {
             self.walks.add(outcome, stack.last_module.as_ref(), events);

@@ -1,4 +1,4 @@
-//! Conversion of stacks of locations to stacks in a profile.
+//! Converts stacks of locations to stacks of a profile.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -13,27 +13,27 @@ use crate::record::{Captured, Outcome, Stacks, WalkEnd, Walked};
 /// Completeness of a named stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Quality {
-    /// Every frame, as far as the unwind could reach.
+    /// The stack has every frame that the unwind could reach.
     Whole,
-    /// The frames next to the leaf, until the unwind strayed or reached the maximum depth of a
-    /// capture.
+    /// The stack has only the frames next to the leaf. The unwind strayed, or the stack is deeper
+    /// than a capture can be.
     Truncated,
-    /// The user or the kernel part is missing.
+    /// The user part or the kernel part is missing.
     Missing,
 }
 
-/// Stack in a profile.
+/// Stack of a profile, with its quality.
 #[derive(Clone)]
 pub(crate) struct NamedStack {
     pub(crate) stack: Stack,
     pub(crate) quality: Quality,
-    /// End of the user stack's unwind; `None` if that is not known.
+    /// End of the user stack's unwind, if it is known.
     pub(crate) outcome: Option<Outcome>,
-    /// File of the user frame that is nearest to the root.
+    /// File of the user frame nearest to the root.
     pub(crate) last_module: Option<Arc<str>>,
 }
 
-/// User stack or kernel stack in a profile.
+/// User part or kernel part of a stack of a profile.
 struct NamedPart {
     stack: StackId,
     quality: Quality,
@@ -42,7 +42,7 @@ struct NamedPart {
 }
 
 impl Stacks {
-    /// Resolves the names of these stacks' frames, all at once.
+    /// Resolves the names of all frames of these stacks in one batch.
     pub(crate) fn resolve(&mut self, captured: impl Iterator<Item = Captured>) {
         let sleeps: Vec<Location> = self.sleeps.values().copied().collect();
         self.symbolizer.resolve(sleeps);
@@ -66,22 +66,21 @@ impl Stacks {
         self.symbolizer.resolve(wanted);
     }
 
-    /// Looks up the functions that the leaves of these kernel stacks call, in which threads
-    /// slept. The kernel leaves functions of the scheduler's section out of stacks, locks
-    /// included.
+    /// Finds the functions that the leaves of these kernel stacks call to sleep. The kernel omits
+    /// functions in the scheduler's section from stacks, including the functions of locks.
     pub(crate) fn look_up_sleeps(&mut self, kernel: impl Iterator<Item = Captured>) {
         let leaves: BTreeMap<u64, Id<Location>> = kernel
             .filter_map(|captured| {
                 let leaf = self.leaf(captured)?;
                 match self.locations[leaf] {
-                    // The address is the call's, one byte before the return address.
+                    // The address is inside the call, one byte before the return address.
                     Location::Kernel { address } => Some((address + 1, leaf)),
                     _ => None,
                 }
             })
             .collect();
         let addresses: Vec<u64> = leaves.keys().copied().collect();
-        // Without the calls, some waits have no reason.
+        // Without the called functions, some waits have no reason.
         let called = loader::kernel_calls(&addresses).unwrap_or_default();
         let called = leaves.into_values().zip(called);
         self.sleeps = called
@@ -89,7 +88,7 @@ impl Stacks {
             .collect();
     }
 
-    /// Returns the function that a kernel stack's leaf called to sleep, if that is known.
+    /// Returns the function that the leaf of a kernel stack called to sleep, if it is known.
     pub(crate) fn sleep(&self, kernel: Captured) -> Option<symbolize::Frame> {
         let called = self.sleeps.get(&self.leaf(kernel)?)?;
         Some(self.symbolizer.frame(*called))
@@ -102,7 +101,7 @@ impl Stacks {
         }
     }
 
-    /// Returns a user stack with its kernel stack in a profile, once both are resolved.
+    /// Returns the profile's stack for a user stack and its kernel stack. Both must be resolved.
     pub(crate) fn named(&self, user: Captured, kernel: Captured, draft: &mut Draft) -> NamedStack {
         let user = self.part(user, marker::MISSED_USER, draft);
         let kernel = self.part(kernel, marker::MISSED_KERNEL, draft);
@@ -153,14 +152,13 @@ impl Stacks {
         }
     }
 
-    /// Returns the name of the file that a location is in.
+    /// Returns the name of the file that contains a location; `None` for code of a JIT compiler.
     fn file(&self, location: Location) -> Option<Arc<str>> {
         let module = self.symbolizer.frame(location).module?;
         (module.kind != ModuleKind::Jit).then(|| Arc::clone(&module.name))
     }
 
-    /// Returns the maximum number of frames that the kernel returns of a stack that it unwound
-    /// itself.
+    /// Returns the maximum number of frames in a stack that the kernel unwound itself.
     fn depth_limit(&self, stack: StackId) -> usize {
         let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
         match leaf {
@@ -169,13 +167,13 @@ impl Stacks {
         }
     }
 
-    /// Returns the frame that is nearest to the root.
+    /// Returns the location of the frame nearest to the root.
     fn root(&self, stack: StackId) -> Option<Location> {
         let root = self.tree.leaf_first(stack).last();
         root.map(|root| self.locations[root])
     }
 
-    /// Returns the profile's stack with the frames of `stack`.
+    /// Returns the stack of the profile that corresponds to `stack`.
     fn stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
         let leaf = self.tree.node(stack).map(|(_, leaf)| self.locations[leaf]);
         if is_too_deep || matches!(leaf, Some(Location::Kernel { .. })) {
@@ -190,10 +188,10 @@ impl Stacks {
         named
     }
 
-    /// Returns the profile's stack for a stack that the profile shows changed. The tracer's own
-    /// frames are cut out of a kernel stack. A mark at the root shows that a stack is too deep.
+    /// Returns the stack of the profile for a stack that must change. Removes the tracer's own
+    /// frames from a kernel stack. Puts a marker at the root of a stack that is too deep.
     fn cut_stack_in(&self, draft: &mut Draft, stack: StackId, is_too_deep: bool) -> StackId {
-        // With the mark, other stacks do not share these frames as their callers.
+        // A stack with a marker shares no callers with other stacks, so it is not looked up.
         if !is_too_deep && let Some(named) = draft.stacks.get(stack) {
             return named;
         }

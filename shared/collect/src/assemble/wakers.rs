@@ -1,4 +1,4 @@
-//! Wakers in a profile: threads and interrupts that ended waits, with their stacks.
+//! Wakers of a profile: threads and interrupts that ended waits, with their stacks.
 
 use bpf::types::{Context, WAKER_STILL_BLOCKED};
 use profile::{Stack, ThreadId, Waker, marker};
@@ -8,25 +8,25 @@ use super::draft::Draft;
 use super::stacks::{NamedStack, Quality};
 use crate::record::{Captured, Hop, Stacks, Wakers};
 
-/// Hop in a profile.
+/// Waker in a chain, as the profile has it.
 pub(crate) struct NamedWaker {
     pub(crate) waker: Waker,
     pub(crate) seen: Seen,
 }
 
-/// Visibility of the waker that ended a wait.
+/// Visibility of a waker to programs.
 pub(crate) enum Seen {
-    /// The waker was seen with this stack.
+    /// A program saw the waker with this stack.
     At(NamedStack),
-    /// The waker was not seen.
+    /// No program saw the waker.
     Missed,
-    /// There was no waker.
+    /// The wait ended without a waker.
     Nobody,
 }
 
 impl Wakers {
-    /// Names the chain of wakers `id` that ends at a wait of `sleeper`, once the stacks are
-    /// resolved. The chain is cut before a thread that it already contains.
+    /// Returns the named chain of wakers with this ID, which ends at a wait of `sleeper`. The
+    /// stacks must be resolved. Ends the chain before a thread that the chain already contains.
     pub(crate) fn named(
         &self,
         id: u64,
@@ -63,8 +63,8 @@ impl Wakers {
                 seen.push(thread);
             }
             if !is_thread {
-                // An interrupt has nothing to do with the thread that it interrupted, so the
-                // chain ends here.
+                // An interrupt is unrelated to the thread that it interrupted, so the chain ends
+                // here.
                 named.push(named_interrupt(hop, context, with_kernel, stacks, draft));
                 break;
             }
@@ -136,14 +136,14 @@ fn named_interrupt(
     }
 }
 
-/// Returns the names of a stack's kernel frames, root first.
+/// Returns the names of a stack's kernel frames, from root to leaf.
 fn kernel_names(stack: Stack, draft: &Draft) -> Vec<&str> {
     let frames = draft.profile.frames_of(stack.kernel);
     frames.map(|frame| draft.profile.name(frame)).collect()
 }
 
-/// Returns whether a frame belongs to the expiry of timers: kernel/time/hrtimer.c, timer.c and
-/// tick-common.c.
+/// Returns whether a function handles the expiry of timers (kernel/time/hrtimer.c, timer.c,
+/// tick-common.c).
 fn is_timer(name: &str) -> bool {
     const TIMERS: [&str; 8] = [
         "hrtimer_interrupt",
@@ -158,22 +158,23 @@ fn is_timer(name: &str) -> bool {
     TIMERS.contains(&name)
 }
 
-/// Returns the index in a kernel stack, root first, at which the interrupt's frames begin: the
-/// entry that is nearest to the leaf.
+/// Returns the index at which the frames of the interrupt begin: the interrupt entry nearest to the
+/// leaf. `names` are from root to leaf.
 fn handler(names: &[&str]) -> usize {
     let is_entry = |name: &&str| is_interrupt_entry(name) || is_softirq_entry(name);
     names.iter().rposition(is_entry).unwrap_or(0)
 }
 
-/// Returns whether a function enters a softirq: kernel/softirq.c, before and since 6.10.
+/// Returns whether a function enters a softirq (kernel/softirq.c, before and since 6.10).
 fn is_softirq_entry(name: &str) -> bool {
     matches!(name, "__do_softirq" | "handle_softirqs")
 }
 
-/// Returns the context of a kernel stack, root first, where the program could not find it.
+/// Returns the context of a waker from its kernel stack, for wakers whose context the program could
+/// not find. `names` are from root to leaf.
 fn context(names: &[&str]) -> Context {
-    // kernel/entry/common.c: on its return from an interrupt a CPU may run the task's own work,
-    // such as handling a signal, or switch to another task.
+    // When a CPU returns from an interrupt, it may run work of the task, such as handling a signal,
+    // or switch to another task (kernel/entry/common.c).
     let returns = |name: &str| {
         ["irqentry_exit", "exit_to_user_mode", "preempt_schedule_irq"]
             .iter()
@@ -211,7 +212,7 @@ mod tests {
         ];
         assert_eq!(handler(&nested), 5);
         assert_eq!(handler(&nested[..5]), 3);
-        // The stack of another interrupt, after the nested ones.
+        // The stack of a different interrupt follows the nested ones.
         let irq_work = [&nested[..], &["asm_sysvec_irq_work", "irq_work_run"]].concat();
         let is_timers = |names: &[&str]| names[handler(names)..].iter().any(|name| is_timer(name));
         assert!(!is_timers(&irq_work));

@@ -1,4 +1,4 @@
-//! Ends of the unwinds of user stacks.
+//! Counts of how the unwinds of user stacks ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::record::Outcome;
 #[derive(Debug, Default)]
 pub(crate) struct Walks {
     ends: WalkEnds,
-    /// Unwinds that were cut short, by the file of the last frame.
+    /// Number of unwinds that were cut short, by the file of the last frame.
     files: HashMap<Arc<str>, u64>,
 }
 
@@ -38,12 +38,12 @@ impl Walks {
         }
     }
 
-    /// Returns the counts of the ends.
+    /// Returns the number of unwinds for each end.
     pub(crate) fn ends(&self) -> WalkEnds {
         self.ends
     }
 
-    /// Returns the files in which unwinds were cut short, the most often first.
+    /// Returns the files in which unwinds were cut short, with the most frequent file first.
     pub(crate) fn cut_short_in(self) -> Vec<(Arc<str>, u64)> {
         let mut files: Vec<_> = self.files.into_iter().collect();
         files.sort_by(|(file, count), (other, others)| {

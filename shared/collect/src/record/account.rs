@@ -1,9 +1,9 @@
-//! Accounts of threads: their time in each state within the window.
+//! Accounts of threads: the time of a thread in each state inside the window.
 
 use bpf::types::{COMM_LENGTH, Thread};
 use profile::{Clock, ThreadId};
 
-/// Account of a thread.
+/// Account of one thread.
 pub(crate) struct Account {
     id: ThreadId,
     comm: [u8; COMM_LENGTH],
@@ -22,7 +22,7 @@ impl Account {
         self.id
     }
 
-    /// Returns the account of a thread whose clock stopped at `ended_ns`.
+    /// Makes the account of a thread whose clock stopped at `ended_ns`.
     pub(crate) fn new(thread: &Thread, ended_ns: u64) -> Account {
         Account {
             id: ThreadId {
@@ -43,18 +43,18 @@ impl Account {
         }
     }
 
-    /// Returns the thread's name when a program last saw it.
+    /// Returns the thread's name at the time when a program last saw the thread.
     pub(crate) fn comm(&self) -> &[u8; COMM_LENGTH] {
         &self.comm
     }
 
-    /// Returns the process ID of a kernel thread; `None` for other threads.
+    /// Returns the process ID if this is a kernel thread.
     pub(crate) fn kernel_thread(&self) -> Option<u32> {
         self.is_kernel_thread.then_some(self.id.pid)
     }
 }
 
-/// Returns whether a thread is a kernel thread: set_ids() of `include/clock/thread_record.h`.
+/// Returns whether a thread is a kernel thread (set_ids() of `include/clock/thread_record.h`).
 fn is_kernel_thread(thread: &Thread) -> bool {
     thread.instance == 0
 }

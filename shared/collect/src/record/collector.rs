@@ -1,4 +1,4 @@
-//! Collector of a running program's messages and counts.
+//! Collects messages and counts of a running program.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -39,7 +39,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum messages consumed before the ring position is checked again.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// Received data of a program: stacks, wakers, resources and ended threads, with the unwinder.
+/// Data received from a program: stacks, wakers, resources and ended threads. Also has the
+/// unwinder.
 struct Inbox<'a> {
     stacks: Stacks,
     wakers: Wakers,
@@ -67,14 +68,14 @@ impl Inbox<'_> {
             Some(EventKind::EVENT_OBJECT) => copy(message)
                 .iter()
                 .for_each(|event| self.objects.add(event, &mut self.stacks.symbolizer)),
-            // EVENT_COUNTS_FILLING, EVENT_MOVED and EVENT_NEWCOMER only wake us.
+            // EVENT_COUNTS_FILLING, EVENT_MOVED and EVENT_NEWCOMER only wake user space.
             _ => {}
         }
     }
 
     fn take_stack(&mut self, message: &[u8]) {
         let event: StackEvent = copy_start(message);
-        // The depth in the message may exceed the frames that follow it.
+        // The message may have fewer frames than its depth says.
         let sent = message.len().saturating_sub(offset_of!(StackEvent, frames)) / size_of::<u64>();
         let depth = sent.min(event.depth as usize).min(STACK_DEPTH);
         self.stacks.add(&event, &event.frames[..depth]);
@@ -85,7 +86,7 @@ impl Inbox<'_> {
         let event: MixedStack = copy_start(message);
         let sent = message.len().saturating_sub(START) / size_of::<ChainLink>();
         let count = sent.min(event.count as usize).min(event.links.len());
-        // The CFAs follow the links.
+        // The CFAs follow the links in the message.
         let cfas = message.get(START + count * size_of::<ChainLink>()..);
         let (cfas, _) = cfas.unwrap_or_default().as_chunks();
         let cfas = cfas.iter().take(event.depth as usize);
@@ -111,7 +112,7 @@ impl Inbox<'_> {
         if let (Some(stack), Some(unwinder)) = (message.get(START..), &mut self.unwinder) {
             let event: StackDump = copy_start(message);
             let stack = &stack[..stack.len().min(event.bytes as usize)];
-            // If the unwinder has no capacity for the dump, the stack counts as missing.
+            // If the unwinder has no capacity for the dump, the stack counts as missed.
             unwinder.add_dump(Dumped::from_event(&event, stack));
         }
     }
@@ -141,9 +142,9 @@ impl Inbox<'_> {
         self.stacks.add_process_event(&event, &arguments[..length]);
     }
 
-    /// Continues the unwinder's work, or finishes it if `last`, and keeps the unwound stacks.
-    /// Returns how many more dumps the unwinder accepts. `stack_of` returns the ID of the stack
-    /// with which a task is off the CPU.
+    /// Continues the unwinder's work, or finishes it if `last` is true, and adds the unwound
+    /// stacks. Returns how many more dumps the unwinder accepts. `stack_of` returns the ID of the
+    /// stack with which a task is off the CPU.
     fn unwind(&mut self, last: bool, stack_of: impl Fn(u64) -> Option<u64>) -> Option<i64> {
         let unwinder = self.unwinder.as_mut()?;
         let symbolizer = &mut self.stacks.symbolizer;
@@ -173,8 +174,8 @@ impl Inbox<'_> {
         allowance
     }
 
-    /// Returns IDs that no process will use again; records of threads that are off the CPU may
-    /// still hold some of them.
+    /// Returns IDs that no process will use again. Records of threads that are off the CPU may
+    /// still contain some of these IDs.
     fn unused(&self, living: &Living) -> HashSet<u64> {
         let stacks = self.stacks.unused(living);
         stacks.chain(self.wakers.unused(living)).collect()
@@ -188,7 +189,7 @@ impl Inbox<'_> {
         self.objects.forget_ended(living);
     }
 
-    /// Returns the stacks, wakers and resources that IDs refer to.
+    /// Returns the stacks, wakers and resources that have arrived.
     fn arrived(&self) -> Arrived<'_> {
         Arrived {
             stacks: &self.stacks,
@@ -197,9 +198,9 @@ impl Inbox<'_> {
         }
     }
 
-    /// Settles the sums whose stacks, wakers and resources have arrived. With `living`, processes
-    /// that have ended are known to send nothing more, except dumps that still wait. Refused
-    /// stacks and wakers do not arrive either.
+    /// Settles the sums whose stacks, wakers and resources have arrived. With `living`, an ID of a
+    /// process that has ended counts as missed, unless its dump still waits to be unwound. If user
+    /// space refused stacks or wakers, IDs of other processes may count as missed, too.
     fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
         let unwinder = self.unwinder.as_ref();
         let waits = |id| unwinder.is_some_and(|unwinder| unwinder.has_dump(id));
@@ -211,14 +212,14 @@ impl Inbox<'_> {
     }
 }
 
-/// Collector of one program's reports, from its attachment to its end.
+/// Collector of one program's reports. It exists from the attachment of the program to its end.
 pub struct Collector<'a> {
     object: &'a LoadedObject,
     counts: DoubleBuffer<'a>,
     window: WindowVariables<'a>,
     /// Number of stacks that programs may still send as dumps.
     dumps_allowed: Variable<'a, i64>,
-    /// Number of drains of the ring buffer. Each drain renews every process's share.
+    /// Number of drains of the ring buffer. Each drain renews the share of every process.
     turn: Variable<'a, u64>,
     ring: RingBuffer<'a>,
     /// Receiver of the timeline, if one is recorded.
@@ -227,16 +228,16 @@ pub struct Collector<'a> {
     sums: Sums,
     parts: Parts,
     thread_names: ThreadNames,
-    /// Records of threads, where a thread clock runs: the records hold IDs.
+    /// Records of threads, if the object has a thread clock. The records contain IDs.
     threads: Option<Map<'a>>,
     swept: Instant,
 }
 
-/// Everything that a program reported.
+/// Data that a program reported in a window.
 pub struct Collected {
     /// Sums by thread and stack.
     pub(crate) sums: Sums,
-    /// Length in ns of each part of the window, and its counts.
+    /// Length of each part of the window, in ns, and the counts in that part.
     pub(crate) parts: Vec<(u64, Tally)>,
     /// Intervals that were still open when the window closed.
     pub(crate) open: Vec<Tally>,
@@ -246,27 +247,27 @@ pub struct Collected {
     pub(crate) wakers: Wakers,
     /// Resources of the sums.
     pub(crate) objects: Objects,
-    /// Choice of the threads that count, by name.
+    /// Filter of threads by name.
     thread_names: ThreadNames,
     /// Accounts of the threads that ended inside the window.
     pub(crate) ended: Vec<ThreadEnd>,
-    /// Accounts of all threads, where a thread clock ran.
+    /// Accounts of all threads, if the object has a thread clock.
     pub(crate) accounts: Vec<Account>,
     /// Number of drains of the counts.
     pub(crate) drains: u64,
-    /// Counts of events that found no capacity in the kernel's buffers.
+    /// Counts of events for which the kernel's buffers had no capacity.
     pub(crate) lost: Losses,
-    /// Notes on the unwind tables, for `-v`.
+    /// Notes on the unwind tables, which `-v` prints.
     pub(crate) notes: Vec<String>,
-    /// Counts of what found no capacity.
+    /// Counts of data that exceeded a limit of capacity.
     pub(crate) left_out: LeftOut,
     /// Timeline, if one was recorded.
     pub(crate) timeline: Option<Timeline>,
 }
 
 impl<'a> Collector<'a> {
-    /// Returns a collector for an object that is loaded, captures these stacks, and is not yet
-    /// inside its window.
+    /// Makes a collector for an object that is loaded and captures these stacks. Its window must
+    /// not be open yet.
     pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
         let mut stacks = Stacks::with_detail(choice.detail, choice.sources);
         stacks.set_unwind_mode(&choice.walking);
@@ -307,7 +308,7 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Opens the window at `start`, and closes it at `stop` if that is known, both in ns of
+    /// Opens the window at `start`, and closes it at `stop` if that is known. Both are in ns of
     /// CLOCK_MONOTONIC.
     pub fn open_window(&mut self, start: u64, stop: Option<u64>) {
         self.dumps_allowed.set(MOST_DUMPS as i64);
@@ -325,7 +326,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns a descriptor that is readable when messages should be taken at once.
+    /// Returns a descriptor that is readable when user space should take messages at once.
     pub fn readiness(&self) -> Result<OwnedFd> {
         const ACTION: &str = "watch the ring buffer";
         let all = epoll::create(epoll::CreateFlags::CLOEXEC)
@@ -343,8 +344,7 @@ impl<'a> Collector<'a> {
         Ok(all)
     }
 
-    /// Takes the messages that have arrived, and moves the window's end to `stop` if that is
-    /// known.
+    /// Takes the messages that have arrived. Moves the window's end to `stop` if that is known.
     pub fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.close_window(stop);
         self.consume()?;
@@ -353,7 +353,7 @@ impl<'a> Collector<'a> {
             self.dumps_allowed.set(dumps);
         }
         self.settle_timeline();
-        // Programs ask for a drain at half of the capacity, too.
+        // Programs also ask for a drain when half of the capacity is used.
         if self.counts.used() >= self.counts.room() / 2 {
             self.drain()?;
         }
@@ -387,7 +387,7 @@ impl<'a> Collector<'a> {
         self.timeline.take()
     }
 
-    /// Adds an interval whose end programs did not see.
+    /// Adds an interval whose end no program saw.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if self.thread_names.include(&key.comm) {
             self.parts.add(tally);
@@ -395,13 +395,13 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Begins the parts of the window at `start`, when the first target appeared.
+    /// Restarts the parts of the window at `start`, when the first target appeared.
     pub fn begin_parts(&mut self, start: u64) {
         self.parts = Parts::new();
         self.parts.begin(start);
     }
 
-    /// Ends a part of the window, if it has been long enough.
+    /// Ends the current part of the window, if it has its full length.
     fn end_part(&mut self) -> Result<()> {
         let now = monotonic_ns();
         if self.parts.is_over(now) {
@@ -429,13 +429,13 @@ impl<'a> Collector<'a> {
                     }
                 })?;
             }
-            // The maps may still have counts under IDs that no record holds any more: the drain
+            // The maps may still have counts under IDs that no record contains any more. The drain
             // takes these counts before the IDs are removed.
             self.drain()?;
         }
         let mut inbox = self.inbox.borrow_mut();
         inbox.settle(&mut self.sums, Some(&living));
-        // Sums that could not settle still refer to their stacks by ID.
+        // Open sums still refer to their stacks by ID.
         for id in self.sums.open_ids().chain(inbox.wakers.open_ids()) {
             unused.remove(&id);
         }
@@ -451,10 +451,10 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Builds the unwind tables of the targets. It waits up to `FOR_TARGETS` for the tables of
-    /// single processes, and up to `FOR_EVERYTHING` for those of a whole machine.
+    /// Builds the unwind tables of the targets. Waits at most `FOR_TARGETS` for the tables of named
+    /// targets, and at most `FOR_EVERYTHING` for the tables of a whole machine.
     pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
-        /// The collector does not wait for a file that takes longer to read.
+        /// Time after which the collector no longer waits for a file.
         const FOR_TARGETS: Duration = Duration::from_secs(10);
         const FOR_EVERYTHING: Duration = Duration::from_millis(500);
         let inbox = &mut *self.inbox.borrow_mut();
@@ -465,7 +465,7 @@ impl<'a> Collector<'a> {
                 FOR_TARGETS
             };
             let processes = targets.processes(self.object)?;
-            // The first stacks of targets may arrive only when the targets end.
+            // The first stacks of a target may not arrive before the target ends.
             if !targets.is_everything() {
                 inbox.stacks.look_up_processes(&processes);
             }
@@ -477,7 +477,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Calls `body` with the stacks known so far and the unwinder.
+    /// Calls `body` with the stacks that have arrived, and with the unwinder.
     pub(crate) fn with_stacks<T>(
         &self,
         body: impl FnOnce(&mut Stacks, Option<&mut Unwinder<'a>>) -> T,
@@ -486,10 +486,10 @@ impl<'a> Collector<'a> {
         body(&mut inbox.stacks, inbox.unwinder.as_mut())
     }
 
-    /// Switches programs to the other map and adds up the counts of the first.
+    /// Switches programs to the other map, and adds up the counts of the previous map.
     fn drain(&mut self) -> Result<()> {
         let full = self.counts.swap()?;
-        // Stacks first, then the counts under their IDs.
+        // Stacks must arrive before the counts that refer to them.
         self.turn.set(self.turn.get() + 1);
         consume(&self.ring)?;
         let inbox = &mut *self.inbox.borrow_mut();
@@ -503,12 +503,12 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Returns everything collected, once the programs are detached.
+    /// Returns all collected data. The programs must be detached.
     pub fn finish(mut self) -> Result<Collected> {
-        // Programs may still run after their link is closed, and count into either map.
+        // A program may still run after its link is closed, and may count into either map.
         self.drain()?;
         self.drain()?;
-        // Nothing shows any more with which stack a thread is off the CPU.
+        // The programs are detached, so no record shows with which stack a thread is off the CPU.
         self.inbox.borrow_mut().unwind(true, |_| None);
         let lost = self.window.lost.get();
         let Collector {
@@ -557,7 +557,7 @@ impl<'a> Collector<'a> {
 }
 
 impl Collected {
-    /// Adds an interval that was still open when the window closed.
+    /// Adds an interval that was open when the window closed.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if self.thread_names.include(&key.comm) {
             self.open.push(*tally);
@@ -570,14 +570,14 @@ impl Collected {
         }
     }
 
-    /// Adds the accounts of the threads whose last name is wanted.
+    /// Adds the accounts of the threads whose last name passes the filter.
     pub(crate) fn add_accounts(&mut self, accounts: Vec<Account>) {
         let accounts = accounts.into_iter();
         let wanted = accounts.filter(|account| self.thread_names.include(account.comm()));
         self.accounts.extend(wanted);
     }
 
-    /// Returns the expression that chooses threads, if it matched no name.
+    /// Returns the expression that filters threads, if it matched no name.
     pub fn unseen_thread_name(&self) -> Option<&str> {
         self.thread_names.unseen()
     }
@@ -587,7 +587,7 @@ impl Collected {
         self.sums.total()
     }
 
-    /// Returns the sums by stack. No messages arrive any more, so IDs without a message count as
+    /// Returns the sums by stack. No more messages arrive, so an ID without a message counts as
     /// missed.
     pub(crate) fn settled(&mut self) -> Settled {
         self.wakers.settle(&self.stacks, |_, _| true);
@@ -605,17 +605,17 @@ impl Collected {
     }
 }
 
-/// Consumes the messages that are in the ring buffer now. On a loaded machine, new messages may
-/// arrive faster than they are consumed.
+/// Consumes the messages that are in the ring buffer now. Stops there, because new messages may
+/// arrive faster than this function consumes them.
 pub(crate) fn consume(messages: &RingBuffer<'_>) -> Result<()> {
     // SAFETY: the ring buffer is open as long as `messages` lives, and has one ring.
     let ring = unsafe { libbpf_sys::ring_buffer__ring(messages.as_libbpf_object().as_ptr(), 0) };
-    // SAFETY: as before.
+    // SAFETY: as for `ring`.
     let end = unsafe { libbpf_sys::ring__producer_pos(ring) };
-    // SAFETY: as before.
+    // SAFETY: as for `ring`.
     while unsafe { libbpf_sys::ring__consumer_pos(ring) } < end {
         match messages.consume_raw_n(MESSAGES_AT_ONCE) {
-            // A program has reserved the next message and not filled it yet.
+            // A program has reserved the next message, but has not filled it yet.
             0 => break,
             error @ ..0 => {
                 let source = io::Error::from_raw_os_error(-error);
@@ -628,8 +628,8 @@ pub(crate) fn consume(messages: &RingBuffer<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the ID of the stack with which a task is off the CPU. The task may have been woken,
-/// but it has not run.
+/// Returns the ID of the stack with which a task is off the CPU. A waker may have woken the task,
+/// but the task has not run.
 pub(crate) fn stack_of(threads: &Map<'_>, task: u64) -> Option<u64> {
     let record = threads.lookup(&task.to_ne_bytes(), MapFlags::ANY);
     let thread = copy::<Thread>(&record.ok().flatten()?)?;

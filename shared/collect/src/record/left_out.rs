@@ -1,33 +1,33 @@
-//! Counts of what exceeded a limit of capacity.
+//! Counts of data that exceeded a limit of capacity.
 
-/// Counts of what exceeded a limit of capacity. The table of limits is in
-/// docs/internals/limits.md.
+/// Counts of data that exceeded a limit of capacity. docs/internals/limits.md has a table of the
+/// limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Events without capacity to be counted.
+    /// Events that were not counted, because the maps of counts were full.
     pub counts: u64,
-    /// Events of threads without capacity for a clock.
+    /// Events of threads for which the map of clocks was full.
     pub clocks: u64,
-    /// Processes or cgroups that found no capacity among the targets.
+    /// Processes or cgroups for which the maps of targets were full.
     pub targets: u64,
-    /// Cgroups that lie too deep to be measured.
+    /// Cgroups that are too deep in the tree to be measured.
     pub deep_cgroups: u64,
-    /// Processes whose mappings found no capacity among the unwind tables.
+    /// Processes whose mappings did not fit into the unwind tables.
     pub crowded_processes: u64,
-    /// Files whose rows found no capacity among the unwind tables.
+    /// Files whose rows did not fit into the unwind tables.
     pub crowded_files: u64,
-    /// Files that could not be read for unwind tables.
+    /// Files that user space could not read for unwind tables.
     pub unread_files: u64,
-    /// Moves between cgroups whose times were lost before they were followed.
+    /// Moves between cgroups whose times were overwritten before user space followed them.
     pub moves: u64,
-    /// Resources beyond the number that is distinguished.
+    /// Resources beyond the maximum number of distinguished resources.
     pub objects: u64,
-    /// Processes beyond the number that is described.
+    /// Processes beyond the maximum number of described processes.
     pub processes: u64,
 }
 
 impl LeftOut {
-    /// Adds the counts of a program.
+    /// Returns these counts, with the counts that the programs keep set from `lost`.
     pub(crate) fn with_programs(self, lost: &bpf::types::Losses) -> LeftOut {
         LeftOut {
             counts: lost.counts,

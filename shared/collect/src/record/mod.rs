@@ -1,7 +1,7 @@
-//! Reports of programs: events from the ring buffer, counts, accounts of threads, lengths of
+//! Reports of programs: events from the ring buffer, counts, accounts of threads, and lengths of
 //! spans.
 //!
-//! Sessions follow a program from its attachment to its end.
+//! A session follows a program from its attachment to its end.
 
 mod account;
 pub(crate) mod collector;

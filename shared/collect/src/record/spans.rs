@@ -1,4 +1,4 @@
-//! Collector of cpudist's spans, one interval at a time.
+//! Collects cpudist's spans, one period of its output at a time.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,25 +18,25 @@ use crate::record::counts::DoubleBuffer;
 use crate::record::session::moves::Moves;
 use crate::record::window_variables::WindowVariables;
 
-/// Time of an end that never comes, in a word that uses one bit for something else.
+/// Time of an end that never comes, in ns. It leaves one bit of a word for the slot.
 pub const NEVER: u64 = u64::MAX >> 1;
 /// Name of the idle task, without the number of its CPU.
 const IDLE: &str = "swapper";
 
-/// Question that a run of cpudist answers.
+/// Settings that say which spans a run of cpudist counts, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     /// Kind of the spans.
     pub kind: Kind,
-    /// Owners that are distinguished, if any.
+    /// Owners by which spans are distinguished, if any.
     pub apart: Option<Apart>,
-    /// Unit of the powers of two.
+    /// Unit in which lengths are grouped by powers of two.
     pub scale: Scale,
 }
 
 impl Question {
-    /// Sets the constants of programs that know the targets. It leaves out programs, and the
-    /// capacity of maps, that the question does not need.
+    /// Sets the constants of programs that are configured for the targets already. Loads no
+    /// programs and gives no capacity to maps that the question does not need.
     pub fn configure(&self, object: &mut OpenObject) -> Result<()> {
         let owner = match self.apart {
             None => SpanOwner::OWNER_NONE,
@@ -64,7 +64,7 @@ impl Question {
         object.choose(programs::FIND_PREEXISTING, is_off_cpu)?;
         object.choose(programs::READ_WAITING, is_off_cpu)?;
         if !is_off_cpu {
-            // Programs see at each switch which thread is on a CPU.
+            // This question needs no moves: programs see at each switch which thread is on a CPU.
             object.choose(programs::NOTE_MOVE, false)?;
             object.choose(programs::FIND_DEPARTED, false)?;
         }
@@ -84,11 +84,11 @@ impl Question {
                 object.make_room(map, 1)?;
             }
         }
-        // Only stacks and accounts need messages.
+        // Only stacks and accounts are sent as messages.
         object.make_room(bpf::maps::EVENTS, 4096)
     }
 
-    /// Returns the programs on the kernel's events.
+    /// Returns the programs at kernel events that this question needs.
     fn hooks(&self) -> Vec<ProgramName> {
         let mut hooks = match self.kind {
             Kind::Running => vec![programs::SWITCH_RUNNING],
@@ -98,7 +98,7 @@ impl Question {
                 programs::SCHED_PROCESS_EXEC,
             ],
         };
-        // The wake-up of a thread off the CPU matters only for these kinds.
+        // Wake-ups of threads matter only for these kinds.
         if matches!(self.kind, Kind::Blocked | Kind::Runnable) {
             hooks.push(programs::SCHED_WAKING);
         }
@@ -109,7 +109,7 @@ impl Question {
     }
 }
 
-/// Programs on the kernel's events that any question uses.
+/// Programs at kernel events that a question can need.
 const ALL_HOOKS: [ProgramName; 6] = [
     programs::SWITCH_RUNNING,
     programs::SCHED_SWITCH,
@@ -119,10 +119,10 @@ const ALL_HOOKS: [ProgramName; 6] = [
     programs::NOTE_NAME,
 ];
 
-/// Collector of programs' counts, from one end of an interval to the next.
+/// Collector of programs' counts, one period of the output at a time.
 pub struct SpanCollector<'a> {
     question: Question,
-    /// Links of the programs on the kernel's events, until the last interval is read.
+    /// Links of the programs at kernel events. They stay attached until the last period is read.
     links: Vec<Link>,
     counts: Map<'a>,
     recent: Map<'a>,
@@ -130,27 +130,28 @@ pub struct SpanCollector<'a> {
     ended_owners: Map<'a>,
     sums: DoubleBuffer<'a>,
     visit_cpu: ProgramMut<'a>,
-    /// Programs that read threads off the CPU: pre-existing threads, and threads at the
-    /// interval's end.
+    /// Programs that read threads off the CPU, before the first period and at the end of each
+    /// period.
     find_preexisting: ProgramMut<'a>,
     read_waiting: ProgramMut<'a>,
     window: WindowVariables<'a>,
     begin_interval: ProgramMut<'a>,
     preexisting_are_known: Variable<'a, u8>,
     moves: Option<Moves<'a>>,
-    /// Threads that left after the interval's end: the rest counts in the next interval.
+    /// Threads that left the targets after the period's end. The rest of their spans counts in the
+    /// next period.
     left_late: Vec<Waiting>,
-    /// Slot in which the interval is counted, and its start and end in ns of CLOCK_MONOTONIC.
+    /// Slot in which the period is counted, and its start and end in ns of CLOCK_MONOTONIC.
     slot: usize,
     start: u64,
     end: u64,
-    /// Histograms read of each slot so far, by owner; the owner is 0 unless owners are
+    /// Histograms that were read in the period, by slot and owner. The owner is 0 unless owners are
     /// distinguished.
     read: [HashMap<u32, Histogram>; SPAN_SLOTS],
 }
 
 impl<'a> SpanCollector<'a> {
-    /// Attaches an object that is configured for the question and the targets.
+    /// Attaches an object that is configured for this question and these targets.
     pub fn attach(object: &'a LoadedObject, question: Question, targets: &Targets) -> Result<Self> {
         let moves = match question.kind {
             Kind::Running => None,
@@ -179,15 +180,16 @@ impl<'a> SpanCollector<'a> {
         })
     }
 
-    /// Opens the window at `start`. Its first interval ends at the time that `next_end` returns,
-    /// as in [`SpanCollector::end_sooner`]. Both times are in ns of CLOCK_MONOTONIC.
+    /// Opens the window at `start`. The first period ends at the time that `next_end` returns, as
+    /// in [`SpanCollector::end_sooner`]. Both times are in ns of CLOCK_MONOTONIC.
     pub fn open_window(&mut self, start: u64, next_end: impl Fn() -> u64) -> Result<()> {
         self.begin(start, next_end)?;
         self.window.start.set(start);
         Ok(())
     }
 
-    /// Notes which threads are on the CPU, or off it. Call it right after the window's start.
+    /// Records which threads are on a CPU or off it. Callers call this right after the window's
+    /// start.
     pub fn seed(&mut self) -> Result<()> {
         if self.question.kind == Kind::Running {
             return run_on_each(&self.visit_cpu);
@@ -197,13 +199,13 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Returns the end of the interval, in ns of CLOCK_MONOTONIC.
+    /// Returns the end of the current period, in ns of CLOCK_MONOTONIC.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Moves the end of the interval to the time that `next_end` returns, if that is sooner.
-    /// `next_end` returns a time at least a millisecond after its call. It is called again if
+    /// Moves the end of the period to the time that `next_end` returns, if that is earlier.
+    /// `next_end` must return a time at least a millisecond after its call. It is called again if
     /// that time passes before programs know it.
     pub fn end_sooner(&mut self, next_end: impl Fn() -> u64) -> Result<()> {
         loop {
@@ -219,7 +221,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Begins an interval, and returns whether programs knew of it in time.
+    /// Tells programs a period. Returns whether they knew of the period before its end.
     fn try_to_begin(&mut self, start: u64, end: u64) -> Result<bool> {
         let word = end << 1 | self.slot as u64;
         let is_begun = run_here(&self.begin_interval, &[start, word])? == 0;
@@ -229,7 +231,7 @@ impl<'a> SpanCollector<'a> {
         Ok(is_begun)
     }
 
-    /// Frees capacity in the kernel if it runs short. Call it often.
+    /// Empties the sums if half of their capacity is used. Callers call this often.
     pub fn take(&mut self) -> Result<()> {
         if self.question.apart.is_some() && self.sums.used() >= self.sums.room() / 2 {
             self.read_sums()?;
@@ -241,8 +243,8 @@ impl<'a> SpanCollector<'a> {
         }
     }
 
-    /// Counts the open spans of threads that are no longer measured, and begins the spans of
-    /// threads that now are.
+    /// Counts the open spans of threads that left the targets, and begins the spans of threads that
+    /// joined them.
     fn follow_moves(&mut self) -> Result<()> {
         let Some(moves) = &mut self.moves else {
             return Ok(());
@@ -256,7 +258,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Counts the open spans of threads that left, as far as they lie in the interval.
+    /// Counts the parts inside the period of the open spans of threads that left the targets.
     fn count_departed(&mut self, departed: impl IntoIterator<Item = Waiting>) {
         for thread in departed {
             self.count_part(&thread, thread.end.min(self.end));
@@ -266,12 +268,12 @@ impl<'a> SpanCollector<'a> {
         }
     }
 
-    /// Returns the spans of the interval, once it has ended. The next interval ends at the time
-    /// that `next_end` returns, as in [`SpanCollector::end_sooner`].
+    /// Returns the spans of the period, which has ended, and begins the next period. The next
+    /// period ends at the time that `next_end` returns, as in [`SpanCollector::end_sooner`].
     pub fn next_interval(&mut self, next_end: impl Fn() -> u64) -> Result<Distribution> {
         self.follow_moves()?;
-        // After the visit, every program that began before the end is over, and spans that did
-        // not end are split.
+        // After the visit, no program runs that began before the period's end, and spans that
+        // continue are split.
         run_on_each(&self.visit_cpu)?;
         if self.question.kind != Kind::Running {
             self.count_waiting()?;
@@ -283,7 +285,7 @@ impl<'a> SpanCollector<'a> {
                 self.read_recent()?;
             }
         }
-        // The next interval begins before names are looked up, which takes time.
+        // The next period begins before names are looked up, because that takes time.
         let (slot, start_ns, end_ns) = (self.slot, self.start, self.end);
         self.slot = 1 - slot;
         self.begin(end_ns, next_end)?;
@@ -301,14 +303,14 @@ impl<'a> SpanCollector<'a> {
         })
     }
 
-    /// Returns the spans of the last interval, and the losses of all intervals.
+    /// Returns the spans of the last period, and the losses of all periods.
     pub fn finish(mut self) -> Result<(Distribution, Losses)> {
         let last = self.next_interval(|| NEVER)?;
         drop(self.links);
         Ok((last, self.window.lost.get()))
     }
 
-    /// Switches programs to the other map and adds the sums of the first.
+    /// Switches programs to the other map, and adds the sums of the previous map.
     fn read_sums(&mut self) -> Result<()> {
         let full = self.sums.swap()?;
         let (read, scale) = (&mut self.read, self.question.scale);
@@ -322,7 +324,7 @@ impl<'a> SpanCollector<'a> {
         })
     }
 
-    /// Adds the counts of all CPUs in the slot.
+    /// Adds the slot's counts of all CPUs.
     fn read_counts(&mut self) -> Result<()> {
         let read = histogram(&mut self.read[self.slot], 0, self.question.scale);
         for bytes in take_slot(&self.counts, self.slot)? {
@@ -333,7 +335,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Adds the sums by owner that CPUs keep to themselves in the slot.
+    /// Adds the slot's sums by owner that each CPU keeps separately.
     fn read_recent(&mut self) -> Result<()> {
         for bytes in take_slot(&self.recent, self.slot)? {
             bytes
@@ -347,14 +349,14 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Adds, for the spans that continued at the interval's end, the part in the interval.
+    /// Adds the part inside the period of each span that continues after the period's end.
     fn count_waiting(&mut self) -> Result<()> {
         let still: Vec<Waiting> = iterators::run(&self.read_waiting)?;
         let mut waiting: HashMap<u64, Waiting> = still
             .into_iter()
             .map(|thread| (thread.task, thread))
             .collect();
-        // This map is read last: a thread that the iterator missed has returned in the meantime.
+        // This map is read last, because a thread that the iterator missed has returned by then.
         take_all(
             &self.returned,
             "the threads that are back",
@@ -370,7 +372,7 @@ impl<'a> SpanCollector<'a> {
         Ok(())
     }
 
-    /// Adds the part of a thread's span between the interval's start and `end`.
+    /// Adds the part of a thread's span between the period's start and `end`.
     fn count_part(&mut self, thread: &Waiting, end: u64) {
         let (since, until) = part(thread, self.question.kind, self.start, end);
         let owner = self.question.apart.map_or(0, |_| thread.owner);
@@ -379,7 +381,7 @@ impl<'a> SpanCollector<'a> {
         }
     }
 
-    /// Returns the rows of a slot, the longest total time first.
+    /// Returns the rows of a slot, with the longest total time first.
     fn rows(&mut self, slot: usize) -> Vec<Row> {
         let apart = self.question.apart;
         let mut rows: Vec<Row> = std::mem::take(&mut self.read[slot])
@@ -399,7 +401,7 @@ impl<'a> SpanCollector<'a> {
         rows
     }
 
-    /// Returns the name of a process or thread: its present name, or its last.
+    /// Returns the present name of a process or thread, or its last name if it has ended.
     fn name(&self, id: u32) -> Option<String> {
         if id == 0 {
             return Some(IDLE.to_owned());
@@ -420,7 +422,7 @@ impl<'a> SpanCollector<'a> {
     }
 }
 
-/// Takes each CPU's values of a slot that no program uses any more.
+/// Returns each CPU's values of a slot, and clears the slot. No program may use the slot any more.
 fn take_slot(map: &Map<'_>, slot: usize) -> Result<Vec<Vec<u8>>> {
     let slot = (slot as u32).to_ne_bytes();
     let per_cpu = map
@@ -433,7 +435,7 @@ fn take_slot(map: &Map<'_>, slot: usize) -> Result<Vec<Vec<u8>>> {
     Ok(per_cpu)
 }
 
-/// Adds spans of one owner and bucket.
+/// Adds spans of one owner in one bucket.
 fn add(read: &mut HashMap<u32, Histogram>, scale: Scale, key: SpanKey, sum: &SpanSum) {
     let bucket = Bucket {
         spans: sum.spans,
@@ -446,8 +448,8 @@ fn histogram(read: &mut HashMap<u32, Histogram>, owner: u32, scale: Scale) -> &m
     read.entry(owner).or_insert_with(|| Histogram::new(scale))
 }
 
-/// Returns the start and end of a thread's span within the interval. The thread was off the CPU
-/// at the interval's end.
+/// Returns the start and end of the part of a thread's span that lies inside the period. The thread
+/// must have been off the CPU at the period's end.
 fn part(thread: &Waiting, kind: Kind, start: u64, end: u64) -> (u64, u64) {
     let woken = match thread.woken {
         0 => end,
@@ -481,12 +483,12 @@ mod tests {
         let woken = thread(150, 180);
         assert_eq!(part(&woken, Kind::Blocked, 100, 200), (150, 180));
         assert_eq!(part(&woken, Kind::Runnable, 100, 200), (180, 200));
-        // The wake-up came after the end, so the thread was still blocked then.
+        // The wake-up came after the end of the period, so the thread was still blocked then.
         let later = thread(150, 250);
         assert_eq!(part(&later, Kind::Blocked, 100, 200), (150, 200));
         let (since, until) = part(&later, Kind::Runnable, 100, 200);
         assert!(since >= until);
-        // It was woken before the interval, and has waited for a CPU since.
+        // The waker woke this thread before the period, and the thread has waited for a CPU since.
         let (since, until) = part(&woken, Kind::Blocked, 190, 200);
         assert!(since >= until);
         assert_eq!(part(&woken, Kind::Runnable, 190, 200), (190, 200));

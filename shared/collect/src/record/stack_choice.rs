@@ -7,14 +7,14 @@ use symbolize::Sources;
 use crate::record::timeline;
 use unwind_tables::{CallGraph, Unwinder, Walking, make_room_for_tables};
 
-/// Choice of the stacks to capture, and of their owners and details.
+/// Choice of the stacks to capture, of how to distinguish them, and of the detail to keep.
 #[derive(Clone, Debug)]
 pub struct StackChoice {
     /// True if user stacks are captured.
     pub user: bool,
     /// True if kernel stacks are captured.
     pub kernel: bool,
-    /// Settings of unwinding user stacks.
+    /// Settings for the unwind of user stacks.
     pub walking: Walking,
     /// True if threads are distinguished.
     pub per_thread: bool,
@@ -22,11 +22,11 @@ pub struct StackChoice {
     pub per_process: bool,
     /// Detail of frames and processes.
     pub detail: Detail,
-    /// Sources of the source lines of frames.
+    /// Sources from which frames get source lines.
     pub sources: Sources,
     /// True if programs find the resources that threads wait on.
     pub objects: bool,
-    /// Expression that the names of the threads must match.
+    /// Expression that the name of a thread must match to be measured.
     pub thread_names: Option<Regex>,
     /// Minimum length, in ns, of an interval with a row of its own in the timeline; `None` without
     /// a timeline.
@@ -44,17 +44,17 @@ impl StackChoice {
         make_room_for_tables(object)
     }
 
-    /// Sets whether programs of blocked time find out resources.
+    /// Sets whether programs that count blocked time find the resources.
     pub fn configure_objects(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         waits::configure(object, self.objects, kernel)
     }
 
-    /// Returns whether user stacks are unwound by tables.
+    /// Returns whether programs unwind user stacks with unwind tables.
     pub fn unwinds(&self) -> bool {
         self.user && self.walking.call_graph != CallGraph::Fp
     }
 
-    /// Returns the keeper of unwind tables, if the choice uses tables.
+    /// Returns the keeper of unwind tables, if user stacks are unwound with tables.
     pub fn unwinder<'a>(&self, object: &'a LoadedObject) -> Result<Option<Unwinder<'a>>> {
         if self.user {
             Unwinder::new(self.walking, object)
@@ -67,8 +67,8 @@ impl StackChoice {
 /// Detail of frames and processes in a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Names of frames, and no processes. Frames of the same text are one frame.
+    /// Names of frames without processes. Frames with the same text are one frame.
     Names,
-    /// Everything known. Frames of one address are one frame.
+    /// Addresses of frames, and processes. Frames with the same address are one frame.
     Addresses,
 }

@@ -1,5 +1,5 @@
-//! Stacks that programs report. Each frame is located in a file when the stack arrives;
-//! `assemble/stacks.rs` names the frames.
+//! Stacks that programs report. A frame is located in a file when its stack arrives;
+//! `assemble/stacks.rs` names it later.
 
 pub(crate) mod interpreted;
 mod outcome;
@@ -23,33 +23,34 @@ use unwind_tables::{Depths, InterpretedFrames, MappedRuntime, Walking};
 
 pub(crate) use outcome::{Outcome, WalkEnd};
 
-/// Maximum frames kept, each once where stacks share their callers: 20 bytes each.
+/// Maximum number of frames that are kept. Stacks share the frames of their callers, and a frame
+/// takes 20 bytes.
 ///
-/// Stacks beyond it are counted as missing. A target that forges frame pointers can make every
-/// stack new. One process alone gets three quarters: [`Shares`].
+/// Stacks beyond this limit count as missed. A target that forges frame pointers can make every
+/// stack new. A single process gets at most three quarters ([`Shares`]).
 const MOST_FRAMES: usize = 11 << 20;
-/// Capacity that a stack's ID takes, in frames.
+/// Capacity that the ID of a stack takes, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
-/// Maximum dumps with frames of a runtime that wait to be unwound; programs send fewer.
+/// Maximum number of dumps with frames of a runtime that wait to be unwound. Programs send fewer.
 const MOST_DUMPS: usize = 2 * unwind_tables::MOST_DUMPS;
 
 /// User stack that was unwound in user space.
 pub(crate) struct UserStack<'a> {
-    /// Addresses from the leaf to the root.
+    /// Addresses from leaf to root.
     pub(crate) frames: &'a [u64],
-    /// True if the leaf is the interrupted instruction, not a return address.
+    /// True if the first address is the interrupted instruction, and not a return address.
     pub(crate) is_exact: bool,
     pub(crate) outcome: Option<Outcome>,
     /// Stack pointer at the leaf.
     pub(crate) stack_pointer: u64,
-    /// Canonical frame addresses, as far as they are known.
+    /// Canonical frame addresses (CFAs), from leaf to root, as far as the unwind knows them.
     pub(crate) cfas: &'a [u64],
     pub(crate) interpreted: Option<&'a InterpretedFrames>,
 }
 
 impl<'a> UserStack<'a> {
-    /// Returns a stack of which only these addresses are known.
+    /// Makes a stack of which only these addresses are known.
     pub(crate) fn from_frames(frames: &'a [u64], is_exact: bool) -> UserStack<'a> {
         UserStack {
             frames,
@@ -62,48 +63,50 @@ impl<'a> UserStack<'a> {
     }
 }
 
-/// Stack to which a program's ID refers.
+/// Stack that an ID of a program stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Captured {
-    /// No stack, as the thread had none.
+    /// The thread had no stack, so there is none.
     Nothing,
-    /// No stack, although the thread had one.
+    /// The thread had a stack, but it is missing.
     Missed,
-    /// A captured stack.
+    /// The stack was captured.
     Stack(Walked),
 }
 
-/// Stack of locations, and the end of its unwind, if that is known.
+/// Stack of locations, and the end of its unwind, if it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Walked {
     pub(crate) stack: StackId,
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// Stacks that programs have sent so far.
+/// Stacks that programs have sent.
 pub(crate) struct Stacks {
     pub(crate) symbolizer: Symbolizer,
     pub(crate) locations: Table<Location>,
     pub(crate) tree: StackTree<Id<Location>>,
-    /// Stacks by ID, with the process that may use the ID again; `None` if the ID is used once.
+    /// Stacks by ID. Each entry has the process that may use its ID again, or `None` if the ID is
+    /// used once.
     ids: HashMap<u64, (Walked, Option<Id<Process>>), RandomState>,
     owners: Table<Process>,
     detail: Detail,
     processes: Processes,
     functions: Functions,
-    /// Frames of runtimes for dumps that are not unwound yet, by the dump's ID.
+    /// Frames of runtimes for dumps that are not unwound yet, by the ID of the dump.
     dump_frames: HashMap<u64, InterpretedFrames>,
-    /// Outcomes that were seen of each stack, one bit each, and the number of all.
+    /// Outcomes that arrived for each stack, one bit for each outcome, and the number of set bits.
     outcomes: Vec<u16>,
     count: usize,
-    /// Functions that the leaves of kernel stacks call to sleep, where they were looked up.
+    /// Functions that the leaves of kernel stacks call to sleep, for the leaves that were looked
+    /// up.
     pub(crate) sleeps: HashMap<Id<Location>, Location>,
     most_frames: usize,
-    /// Number of frames that each process's stacks take.
+    /// Number of frames that the stacks of each process take.
     shares: Shares,
-    /// Number of frames of stacks that the kernel cut.
+    /// Numbers of frames at which the kernel cuts stacks.
     pub(crate) depths: Depths,
-    /// True if a stack found no capacity.
+    /// True if a stack did not fit into the capacity.
     is_full: bool,
 }
 
@@ -129,7 +132,7 @@ impl Stacks {
         }
     }
 
-    /// Returns an empty collection for a profile of this detail.
+    /// Returns an empty collection for a profile with this detail.
     pub(crate) fn with_detail(detail: Detail, sources: Sources) -> Stacks {
         let mut stacks = Stacks {
             detail,
@@ -141,7 +144,7 @@ impl Stacks {
         stacks
     }
 
-    /// Reads the descriptions of processes, if the profile has processes.
+    /// Reads the descriptions of these processes, if the profile has processes.
     pub(crate) fn look_up_processes(&mut self, processes: &[Process]) {
         if self.detail == Detail::Addresses {
             for &process in processes {
@@ -150,7 +153,7 @@ impl Stacks {
         }
     }
 
-    /// Keeps the description of a process that a program sent, if the profile has processes.
+    /// Adds the description of a process that a program sent, if the profile has processes.
     pub(crate) fn add_process_event(&mut self, event: &ProcessEvent, arguments: &[u8]) {
         if self.detail == Detail::Addresses {
             self.processes.add_event(event, arguments);
@@ -164,17 +167,17 @@ impl Stacks {
         self.functions.expected = walking.languages.expected();
     }
 
-    /// Returns lines on how runtimes' frames were read.
+    /// Returns lines on the frames of runtimes, for the user.
     pub(crate) fn language_notes(&self) -> Vec<String> {
         self.functions.notes()
     }
 
-    /// Returns how many processes found no capacity to be described.
+    /// Returns the number of processes that exceeded the capacity for descriptions.
     pub(crate) fn undescribed(&self) -> u64 {
         self.processes.left_out()
     }
 
-    /// Keeps a stack that a program sent, if it is new.
+    /// Adds a stack that a program sent, if the stack is new.
     pub(crate) fn add(&mut self, event: &StackEvent, frames: &[u64]) {
         if self.captured(event.hash).is_some() {
             return;
@@ -196,7 +199,7 @@ impl Stacks {
         self.keep(event.hash, locations, outcome, Some(process));
     }
 
-    /// Keeps a stack with frames of a runtime that a program sent, if it is new.
+    /// Adds a stack with frames of a runtime that a program sent, if the stack is new.
     pub(crate) fn add_mixed(
         &mut self,
         event: &MixedStack,
@@ -233,22 +236,22 @@ impl Stacks {
         self.keep(event.hash, mixed, outcome, Some(process));
     }
 
-    /// Keeps the facts about a runtime that was found.
+    /// Records the facts about a runtime that was found in a process.
     pub(crate) fn add_runtime(&mut self, runtime: MappedRuntime) {
         self.functions.add_runtime(runtime);
     }
 
-    /// Keeps a function that a program sent, of a runtime with this layout.
+    /// Adds a function that a program sent. `layout` is the layout of its runtime.
     pub(crate) fn add_function(&mut self, event: &InterpretedFunction, layout: &Layout) {
         self.functions.add(event, layout);
     }
 
-    /// Takes the frames of a runtime that a program sent with a dump.
+    /// Removes and returns the frames of a runtime that a program sent with a dump.
     pub(crate) fn take_frames_of_dump(&mut self, id: u64) -> Option<InterpretedFrames> {
         self.dump_frames.remove(&id)
     }
 
-    /// Keeps a user stack under `id`, which one thread used once.
+    /// Adds a user stack under `id`, which one thread uses once.
     pub(crate) fn add_user(&mut self, id: u64, process: Process, user: UserStack<'_>) {
         let UserStack {
             frames,
@@ -285,7 +288,7 @@ impl Stacks {
         locations
     }
 
-    /// Keeps a stack, leaf first.
+    /// Adds a stack with these locations, from leaf to root.
     pub(crate) fn keep(
         &mut self,
         id: u64,
@@ -297,10 +300,10 @@ impl Stacks {
         let most = self.most_frames;
         let may_keep = |frames| match owner {
             Some(process) => self.shares.may_take(process.pid, frames, before, most),
-            // Programs limit their number.
+            // Programs limit the number of such stacks.
             None => before + frames <= most,
         };
-        // Most stacks fit even if all of their frames are new.
+        // Most stacks fit even if all of their frames are new, and need no count of new frames.
         if !may_keep(locations.len() + FRAMES_OF_A_STACK) {
             let new = self.new_frames(&locations) + FRAMES_OF_A_STACK;
             if !may_keep(new) {
@@ -334,7 +337,7 @@ impl Stacks {
         *seen |= 1 << bit;
     }
 
-    /// Returns by how many frames this stack would enlarge the tree.
+    /// Returns the number of frames that this stack would add to the tree.
     fn new_frames(&self, locations: &[Location]) -> usize {
         let mut callers = StackId::EMPTY;
         let mut new = locations.len();
@@ -349,8 +352,8 @@ impl Stacks {
         new
     }
 
-    /// Returns the stack of an ID, if it has arrived. When the capacity is used up, all other
-    /// stacks are missed.
+    /// Returns the stack of an ID, if the stack has arrived. Once the capacity is used up, every
+    /// other ID counts as missed.
     pub(crate) fn captured(&self, id: u64) -> Option<Captured> {
         match (id, self.ids.get(&id)) {
             (STACK_NONE, _) => Some(Captured::Nothing),
@@ -360,8 +363,8 @@ impl Stacks {
         }
     }
 
-    /// Returns the IDs that no program will use again, unless a thread's record holds them. They
-    /// are the IDs that are used once, and the IDs of programs that have ended.
+    /// Returns the IDs that no program will use again. They are the IDs that are used once, and the
+    /// IDs of programs that have ended. A thread's record may still contain such an ID.
     pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
         let lives = move |owner: Id<Process>| {
             let process = self.owners[owner];
@@ -374,22 +377,23 @@ impl Stacks {
         unused.map(|(id, _)| *id)
     }
 
-    /// Removes these IDs; their stacks stay.
+    /// Removes these IDs, but not their stacks.
     pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
         self.ids.retain(|id, _| !ids.contains(id));
-        // A burst of processes leaves behind a table that is almost empty.
+        // After many processes have ended, the table is almost empty.
         if self.ids.len() < self.ids.capacity() / 8 {
             self.ids.shrink_to_fit();
         }
         self.is_full = false;
     }
 
-    /// Returns whether a stack was refused, as the capacity or its process's share was used up.
+    /// Returns whether a stack was refused, because the capacity or the share of its process was
+    /// used up.
     pub(crate) fn has_refused(&self) -> bool {
         self.shares.has_refused()
     }
 
-    /// Removes the functions and shares of programs that have ended.
+    /// Removes the functions and shares of processes and programs that have ended.
     pub(crate) fn forget_ended(&mut self, living: &Living) {
         self.shares.forget_ended(living);
         let symbolizer = &self.symbolizer;
@@ -397,14 +401,14 @@ impl Stacks {
             .forget(|process| !living.has(process.pid) || symbolizer.has_been_replaced(process));
     }
 
-    /// Removes all IDs, and the index of stacks by frames: no more stacks will arrive.
+    /// Removes all IDs, and the index of stacks by frames. No stack may arrive after this.
     pub(crate) fn drop_ids(&mut self) {
         self.ids = HashMap::default();
         self.tree.forget_places();
     }
 
-    /// Returns the descriptions of the processes with these IDs. `kernel_threads` are the IDs of
-    /// kernel threads.
+    /// Returns the descriptions of the processes with the IDs in `wanted`. `kernel_threads`
+    /// contains the IDs of kernel threads.
     pub(crate) fn processes(
         &mut self,
         wanted: &BTreeSet<u32>,
@@ -418,25 +422,24 @@ impl Stacks {
         }
     }
 
-    /// Returns the detail of frames and processes.
     pub(crate) fn detail(&self) -> Detail {
         self.detail
     }
 
-    /// Returns the number of different user and kernel stacks that were sent.
+    /// Returns the number of different user and kernel stacks that programs sent.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns the counts of what could not be located or named.
+    /// Returns the counts of addresses and files that could not be located or named.
     pub(crate) fn losses(&self) -> symbolize::Losses {
         self.symbolizer.losses().clone()
     }
 }
 
-/// Leaves one of the addresses at the root end that are in no code. If a function keeps data in
-/// the frame pointer's register, an unwind by frame pointers strays into the data. It often goes
-/// in a circle until the depth is used up.
+/// Keeps only one of the addresses at the root end that are in no code. If a function keeps data in
+/// the frame pointer's register, an unwind by frame pointers strays into the data. Such an unwind
+/// often runs in a circle until it reaches the maximum depth.
 fn drop_strays(locations: &mut Vec<Location>) {
     let code = locations
         .iter()

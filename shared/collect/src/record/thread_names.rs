@@ -1,15 +1,15 @@
-//! Choice of threads by their names. Names change, and programs cannot match expressions. Counts
-//! therefore go by the name that the thread had at the time of counting.
+//! Filter of threads by their names. Names change, and programs cannot match expressions. The
+//! filter therefore uses the name that the thread had when it was counted.
 
 use std::collections::HashMap;
 
 use bpf::types::COMM_LENGTH;
 use regex::Regex;
 
-/// Maximum names whose match is remembered; threads can make up any number.
+/// Maximum number of names whose match is remembered. Threads can make up any number of names.
 const MOST_KNOWN: usize = 1 << 16;
 
-/// Choice of names by an expression.
+/// Filter of names by a regular expression.
 #[derive(Default)]
 pub(crate) struct ThreadNames {
     expression: Option<Regex>,
@@ -18,8 +18,8 @@ pub(crate) struct ThreadNames {
 }
 
 impl ThreadNames {
-    /// Returns a choice of the names that the expression matches; without an expression, of all
-    /// names.
+    /// Makes a filter that includes the names that the expression matches. Without an expression it
+    /// includes all names.
     pub(crate) fn new(expression: Option<Regex>) -> ThreadNames {
         ThreadNames {
             expression,
@@ -27,8 +27,8 @@ impl ThreadNames {
         }
     }
 
-    /// Returns whether a name is wanted. The expression is matched with the printed form of the
-    /// kernel's bytes `comm`.
+    /// Returns whether the filter includes a name. The expression is matched with the printed form
+    /// of `comm`, which has the kernel's bytes.
     pub(crate) fn include(&mut self, comm: &[u8; COMM_LENGTH]) -> bool {
         let Some(expression) = &self.expression else {
             return true;

@@ -1,4 +1,4 @@
-//! Wakers: the hops and chains that a program sends, each once.
+//! Wakers that programs report: hops, and chains of hops. Programs send each of them once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,18 +8,18 @@ use profile::ThreadId;
 use crate::record::stacks::{Captured, Stacks};
 use process::{Interner, Living, Shares};
 
-/// Maximum hops, and maximum chains, that are kept; later ones count as missing.
+/// Maximum number of hops, and of chains, that are kept. Later hops and chains count as missed.
 const MOST_KEPT: usize = 1 << 20;
 
-/// Wakers that programs have sent so far, by ID.
+/// Wakers that programs have sent, by ID.
 pub(crate) struct Wakers {
     per_process: bool,
-    /// Hops, each with the process that it belongs to.
+    /// Settled hops, each with its process.
     pub(crate) hops: Interner<Hop, u32>,
-    /// Hops of which a stack has not arrived yet.
+    /// Hops that wait for a stack to arrive.
     new: HashMap<u64, WakerEvent>,
     pub(crate) chains: HashMap<u64, Box<[u64]>>,
-    /// Number of hops of each process.
+    /// Number of hops that each process takes.
     shares: Shares,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Wakers {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Hop {
     pub(crate) context: u32,
-    /// ID of the thread; both parts are 0 unless processes are distinguished.
+    /// ID of the thread. Process ID and thread ID are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
     pub(crate) comm: [u8; COMM_LENGTH],
     pub(crate) user: Captured,
@@ -45,7 +45,7 @@ impl Wakers {
         }
     }
 
-    /// Keeps a hop that a program sent.
+    /// Adds a hop that a program sent.
     pub(crate) fn add(&mut self, event: WakerEvent) {
         let kept = self.hops.id_count() + self.new.len();
         if self.shares.may_take(event.pid, 1, kept, MOST_KEPT) {
@@ -56,7 +56,7 @@ impl Wakers {
         }
     }
 
-    /// Keeps a chain that a program sent.
+    /// Adds a chain that a program sent.
     pub(crate) fn add_chain(&mut self, event: &WakerChainEvent) {
         if self.chains.len() < MOST_KEPT {
             let hops = event.hops.iter().take(event.hop_count as usize);
@@ -64,8 +64,8 @@ impl Wakers {
         }
     }
 
-    /// Settles the hops whose stacks have arrived. A stack that has not arrived counts as missed
-    /// if `is_lost` returns true for the process and the ID.
+    /// Settles the hops whose stacks have arrived. A stack that has not arrived counts as missed if
+    /// `is_lost` returns true for its process and ID.
     pub(crate) fn settle(&mut self, stacks: &Stacks, is_lost: impl Fn(u32, u64) -> bool) {
         let Wakers {
             per_process,
@@ -87,15 +87,15 @@ impl Wakers {
         });
     }
 
-    /// Returns the IDs of the stacks of hops that could not settle yet.
+    /// Returns the IDs of the stacks of hops that have not settled.
     pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
         self.new
             .values()
             .flat_map(|event| [event.user, event.kernel])
     }
 
-    /// Returns the first ID of the same hop, once it has settled. Chains, and IDs without a hop,
-    /// have only one ID.
+    /// Returns the first of the IDs that stand for the same hop, once the hop has settled. A chain
+    /// has only one ID, and so has an ID without a hop.
     pub(crate) fn first(&self, id: u64) -> Option<u64> {
         if id <= WAKER_UNWANTED || self.chains.contains_key(&id) {
             Some(id)
@@ -104,21 +104,22 @@ impl Wakers {
         }
     }
 
-    /// Returns whether the hop or chain of an ID has arrived.
+    /// Returns whether the hop or chain with this ID has arrived.
     pub(crate) fn has(&self, id: u64) -> bool {
         self.new.contains_key(&id) || self.first(id).is_some()
     }
 
-    /// Returns the IDs that no program will use again, unless a thread's record holds them: the
-    /// IDs of processes that have ended.
+    /// Returns the IDs of processes that have ended, which no program will use again. A thread's
+    /// record may still contain such an ID.
     pub(crate) fn unused(&self, living: &Living) -> impl Iterator<Item = u64> {
-        // Chains refer to hops for good.
+        // Chains refer to hops forever.
         let keeps_all = !self.chains.is_empty();
         self.hops
             .ownerless(move |pid| keeps_all || living.has(*pid))
     }
 
-    /// Returns whether a hop was refused, as the capacity or its process's share was used up.
+    /// Returns whether a hop was refused, because the capacity or the share of its process was used
+    /// up.
     pub(crate) fn has_refused(&self) -> bool {
         self.shares.has_refused()
     }
@@ -128,7 +129,7 @@ impl Wakers {
         self.shares.forget_ended(living);
     }
 
-    /// Removes these IDs of hops that have another ID.
+    /// Removes these IDs, except the first IDs of hops.
     pub(crate) fn forget(&mut self, ids: &HashSet<u64>) {
         self.hops.forget(ids);
     }

@@ -1,15 +1,15 @@
-//! Variables of the window, and of the losses in it: `include/window.h` and `include/events.h`.
+//! Variables of the window and of its losses (`include/window.h`, `include/events.h`).
 
 use bpf::types::Losses;
 use loader::{LoadedObject, Result, Variable};
 
-/// Variables of the window, which every program has.
+/// Variables of the window, which every object has.
 pub(crate) struct WindowVariables<'a> {
-    /// Time at which the window opens, in ns of CLOCK_MONOTONIC; 0 before that is known.
+    /// Time at which the window opens, in ns of CLOCK_MONOTONIC; 0 while it is unknown.
     pub(crate) start: Variable<'a, u64>,
-    /// Time at which the window closes, in ns of CLOCK_MONOTONIC; 0 before that is known.
+    /// Time at which the window closes, in ns of CLOCK_MONOTONIC; 0 while it is unknown.
     pub(crate) stop: Variable<'a, u64>,
-    /// Counts of events that found no capacity so far.
+    /// Counts of events that exceeded a limit of capacity.
     pub(crate) lost: Variable<'a, Losses>,
 }
 

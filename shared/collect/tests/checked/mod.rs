@@ -1,4 +1,4 @@
-//! A Debian python3, measured by a program that also sends every stack as a dump.
+//! Debian's python3, measured by a program that also sends every stack as a dump.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use collect::{CallGraph, Detail, Languages, Sources, StackChoice, Walking};
 use loader::{Kernel, LoadedObject, OpenObject, Targets};
 
-/// User stacks, by tables where there are any.
+/// User stacks, unwound with tables where there are tables.
 const STACKS: StackChoice = StackChoice {
     user: true,
     kernel: false,
@@ -29,7 +29,7 @@ const STACKS: StackChoice = StackChoice {
 pub(crate) struct Python(Child);
 
 impl Python {
-    /// Starts python3, and waits for the line that says that all is loaded.
+    /// Starts python3, and waits for the line that it prints when everything is loaded.
     pub(crate) fn start(script: &str) -> Python {
         let mut command = Command::new("python3");
         command.args(["-c", script]).stdout(Stdio::piped());
@@ -45,12 +45,12 @@ impl Python {
         self.0.id()
     }
 
-    /// Returns targets of this process alone.
+    /// Returns targets with this process only.
     pub(crate) fn targets(&self) -> Targets {
         Targets::new(vec![self.pid()], vec![])
     }
 
-    /// Loads an object that checks its user stacks.
+    /// Loads an object that checks the user stacks of this process.
     pub(crate) fn load(&self, object: &bpf::Object) -> LoadedObject {
         let kernel = Kernel::probe().expect("the kernel's BTF");
         let targets = self.targets();

@@ -1,4 +1,4 @@
-//! A made-up language: everything that a language needs, in one module.
+//! Made-up language. Everything that a language needs is in this module.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use profile::LanguageName;
 use unwind::Memory;
 
 const NAME: LanguageName = LanguageName::new("toy").unwrap();
-/// Number of a runtime's threads, and bytes of each: its ID and its innermost frame.
+/// Number of threads of a runtime, and size of a thread's entry in bytes. The entry has the
+/// thread's ID and its innermost frame.
 const THREADS: u64 = 4;
 const THREAD_BYTES: u64 = 16;
-/// Bytes of a function, which are its name.
+/// Size of a function, in bytes. A function consists of its name.
 const NAME_BYTES: usize = 24;
 
-/// Layout of the struct frame of `runtime.c`.
+/// Layout of `struct frame` of `runtime.c`.
 const LAYOUT: toy_layout = toy_layout {
     caller: 0,
     function: 8,
@@ -28,7 +29,7 @@ const LAYOUT: toy_layout = toy_layout {
 #[repr(transparent)]
 struct ForPrograms(toy_layout);
 
-// SAFETY: repr(C), made of integers only, without padding.
+// SAFETY: the type is repr(C), and consists of integers without padding.
 unsafe impl Plain for ForPrograms {}
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ impl Language for Toy {
     }
 
     fn find(&self, file: &File<'_>, _file_name: &str) -> Option<Runtime> {
-        // SAFETY: integers only, without padding.
+        // SAFETY: the value consists of integers without padding.
         let bytes = unsafe { plain::as_bytes(&ForPrograms(LAYOUT)) }.to_vec();
         Some(Runtime {
             language: &Toy,

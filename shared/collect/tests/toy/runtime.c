@@ -1,7 +1,7 @@
 /*
- * A runtime of a made-up language: an interpreter that keeps a list of frames for each thread.
- * It puts a frame without a function on the C stack when it is entered anew. Each thread of the
- * program runs functions that call C, which calls the interpreter again.
+ * Runtime of a made-up language. Its interpreter keeps a list of frames for each thread. On each
+ * entry, the interpreter puts a frame without a function on the C stack. Each thread of the program
+ * runs functions that call C, and C calls the interpreter again.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,7 +22,7 @@ struct frame {
 	uint32_t line;
 };
 
-/* Threads with their innermost frames: the root of all other data. */
+/* Threads and their innermost frames, from which all other data are found. */
 struct {
 	uintptr_t self;
 	struct frame *innermost;
@@ -38,7 +38,7 @@ static NOINLINE void toy_interpret(unsigned first, unsigned last,
 				   void (*then)(void))
 {
 	struct frame entry = { .caller = toy_runtime[me].innermost };
-	/* An array that is not on the C stack. */
+	/* The frames are not on the C stack. */
 	static _Thread_local struct frame heap[3];
 
 	toy_runtime[me].innermost = &entry;

@@ -7,11 +7,11 @@ use xz4rust::{XzDecoder, XzReader};
 
 use crate::compressed::EXPANSION_LIMIT;
 
-/// Maximum bytes of an xz dictionary. `xz` uses 8 MiB by default.
+/// Maximum size of an xz dictionary, in bytes. `xz` uses 8 MiB by default.
 const DICTIONARY_LIMIT: usize = 32 << 20;
 
-/// Returns a reader of the contents of an xz file. The reader ends with an error where the
-/// contents are larger than [`EXPANSION_LIMIT`] allows.
+/// Returns a reader of the contents of an xz file. The reader fails where the contents exceed the
+/// size that [`EXPANSION_LIMIT`] allows.
 pub(crate) fn read(bytes: Vec<u8>) -> impl Read {
     const BUFFER: NonZeroUsize = NonZeroUsize::new(8 << 10).unwrap();
     let decoder = XzDecoder::in_heap_with_alloc_dict_size(0, DICTIONARY_LIMIT);

@@ -1,5 +1,5 @@
-//! Files that several tests make.
-#![allow(dead_code)] // no test uses all functions
+//! ELF files for several tests.
+#![allow(dead_code)] // Each test uses some of the functions.
 
 use std::fs;
 use std::io::Write;
@@ -30,7 +30,7 @@ pub(crate) fn compile(language: &str, source: &str, options: &[&str]) -> Vec<u8>
     fs::read(output).unwrap()
 }
 
-/// Runs objcopy on a program and returns the result.
+/// Runs objcopy on a program and returns the resulting program.
 pub(crate) fn objcopy(program: &[u8], options: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("program");
@@ -57,7 +57,7 @@ fn run(command: &mut Command) {
     assert!(command.status().unwrap().success(), "{command:?}");
 }
 
-/// A section of a file that [`made`] makes.
+/// Section for a file that [`made`] makes.
 pub(crate) struct Made<'b> {
     pub(crate) name: &'b str,
     pub(crate) kind: u32,
@@ -69,7 +69,8 @@ pub(crate) struct Made<'b> {
     pub(crate) link: u32,
 }
 
-/// Returns a file of 64 bits with sections from the index 1 on. Their names follow them.
+/// Returns a 64-bit file with these sections, which have indexes from 1 on. The section with their
+/// names follows them.
 pub(crate) fn made(sections: &[Made<'_>]) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     let mut headers = vec![0; 64];

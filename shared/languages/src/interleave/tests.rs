@@ -3,18 +3,19 @@ use proptest::prelude::*;
 use super::*;
 
 const LEAF: u64 = 1000;
-/// CFAs of four native frames: 1000 to 1100, to 1200, to 1300, and above if at the root.
+/// CFAs of four native frames. Their addresses reach up to 1100, 1200 and 1300. The last frame has
+/// all addresses above if the unwind reached the root.
 const CFAS: [u64; 3] = [1100, 1200, 1300];
 
 use Link::{Anchor, Frame as Python};
 use Mixed::{Frame, Native, Unanchored};
 
-/// Merges a whole chain without and with the native frames that run others.
+/// Merges a whole chain, without and with the native frames that run frames of the language.
 fn both(chain: &[Link<u8>]) -> [Vec<Mixed<u8>>; 2] {
     [false, true].map(|shows| interleave(LEAF, &CFAS, 4, true, chain, shows))
 }
 
-/// Merges the chain where the native unwind ended early.
+/// Merges a chain with native frames whose unwind did not reach the root.
 fn cut(chain: &[Link<u8>]) -> Vec<Mixed<u8>> {
     interleave(LEAF, &CFAS, 4, false, chain, false)
 }
@@ -68,7 +69,7 @@ fn anchors_that_do_not_ascend_are_in_no_native_frame() {
         ];
         assert_eq!(both(&chain[..4])[0], expected);
     }
-    // No native frame lies below the leaf.
+    // No native frame is below the leaf.
     assert_eq!(
         both(&[Python(1), Anchor(999)])[0][4..],
         [Unanchored, Frame(1)]
@@ -80,7 +81,7 @@ fn frames_on_a_stack_that_was_switched_to_have_their_places() {
     let cfas = [1100, 90, 200];
     let chain = [Python(1), Anchor(1010), Python(2), Anchor(150)];
     let mixed = interleave(LEAF, &cfas, 4, true, &chain, false);
-    // The second anchor is below the first: it may be forged as well.
+    // The second anchor is below the first one, so it may be forged.
     let expected = [
         Frame(1),
         Native(1),
@@ -159,7 +160,7 @@ fn frames_that_are_run_one_by_one_stand_for_those_that_run_them() {
     assert_eq!(each(5, true, false), Some(placed));
     let shown = vec![native(0), one, native(1), native(2), two, native(3)];
     assert_eq!(each(4, true, true), Some(shown));
-    // With one native frame too few, or one too many, the pairs are unknown.
+    // With one native frame too few or too many, the pairs are unknown.
     assert_eq!((each(3, true, false), each(6, true, false)), (None, None));
     let rest = vec![native(0), one, native(2), Mixed::Unanchored, two];
     assert_eq!(each(3, false, false), Some(rest));

@@ -1,50 +1,50 @@
-//! Code objects that frames run, read from their process.
+//! Code objects that frames run, read from the memory of their process.
 
 use process::ProcessMemory;
 
 use super::lines::Format;
 use super::{Layout, Pieces, text};
 
-/// Maximum bytes of a line table.
+/// Maximum size of a line table, in bytes.
 const LINES_LIMIT: u64 = 1 << 20;
 
-/// Offsets of `ob_type` of `PyObject`, of `ob_size` of `PyVarObject`, and of the data of
+/// Offsets of `ob_type` in `PyObject`, of `ob_size` in `PyVarObject`, and of the data in
 /// `PyBytesObject`.
 const OBJECT_TYPE: u64 = 8;
 const OBJECT_SIZE: u64 = 16;
 const BYTES_DATA: u64 = 32;
-/// Offset of `tp_name` of `PyTypeObject`.
+/// Offset of `tp_name` in `PyTypeObject`.
 const TYPE_NAME: u64 = 24;
-/// Name of `PyCode_Type`, with its terminator.
+/// Name of `PyCode_Type`, with its zero byte.
 const CODE_TYPE: &[u8] = b"code\0";
 
-/// Size of an instruction in bytes (`_Py_CODEUNIT`).
+/// Size of an instruction (`_Py_CODEUNIT`), in bytes.
 const UNIT: i64 = 2;
 
-/// `CO_GENERATOR`, `CO_COROUTINE`, `CO_ASYNC_GENERATOR` of Include/cpython/code.h.
+/// `CO_GENERATOR`, `CO_COROUTINE` and `CO_ASYNC_GENERATOR` of Include/cpython/code.h.
 const GENERATORS: u32 = 0x20 | 0x80 | 0x200;
 
-/// Code object that a frame runs: a function, a class body, a module, or text that is executed.
+/// Code object that a frame runs: a function, a class body, a module, or executed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeObject {
-    /// Name: `co_qualname`, before 3.11 `co_name`. It may contain any characters.
+    /// Name (`co_qualname`, before 3.11 `co_name`). It can contain any characters.
     pub name: String,
-    /// File: `co_filename`. It may contain any characters.
+    /// Path of the source file (`co_filename`). It can contain any characters.
     pub file: String,
-    /// First line of the code, from 1 on.
+    /// First line of the code, starting at 1.
     pub first_line: u32,
     format: Format,
-    /// Line table; `None` if it exceeds the limit.
+    /// Line table; `None` if its size exceeds the limit.
     lines: Option<Vec<u8>>,
-    /// First instruction at which CPython counts the code as begun.
+    /// First instruction at which CPython regards the code as begun.
     first_traceable: i64,
     is_generator: bool,
 }
 
 impl CodeObject {
-    /// Returns the line of a frame at `instruction`, in bytes from the first one; negative if the
-    /// code has not begun. Returns `None` for instructions without a line, or if the table could
-    /// not be read.
+    /// Returns the line of a frame at `instruction`. `instruction` is a distance from the first
+    /// instruction in bytes, or negative if the code has not begun. Returns `None` for an
+    /// instruction without a line, and if the table was not read.
     pub fn line(&self, instruction: i32) -> Option<u32> {
         let table = self.lines.as_ref()?;
         self.format.line(table, self.first_line, instruction)
@@ -56,14 +56,14 @@ impl CodeObject {
         size_of::<CodeObject>() + self.name.len() + self.file.len() + lines
     }
 
-    /// Returns whether the whole line table was read.
+    /// Returns whether the line table was read.
     pub fn has_lines(&self) -> bool {
         self.lines.is_some()
     }
 
-    /// Returns whether CPython's own tracebacks show a frame at `instruction`. They leave out
-    /// frames that are still being set up (`_PyFrame_IsIncomplete`), except generators' frames.
-    /// They also leave out frames without a function, such as the one that cleans up after an
+    /// Returns whether CPython's own tracebacks show a frame at `instruction`. Tracebacks omit
+    /// frames that are still being set up (`_PyFrame_IsIncomplete`), except frames of generators.
+    /// They also omit frames without a function, such as the frame that cleans up after an
     /// `__init__`.
     pub fn is_begun(&self, instruction: i32) -> bool {
         self.is_generator || i64::from(instruction) >= self.first_traceable
@@ -71,21 +71,21 @@ impl CodeObject {
 }
 
 /// Returns the checksum that distinguishes a code object from a later one at the same address.
-/// `bpf/include/languages/python.h` computes it in the same way from the addresses of
-/// `co_filename` and `co_qualname` (before 3.11 `co_name`), and from `co_firstlineno`.
+/// `bpf/include/languages/python.h` computes the same checksum. Its inputs are the addresses of
+/// `co_filename` and `co_qualname` (before 3.11 `co_name`), and `co_firstlineno`.
 pub fn checksum(filename: u64, qualname: u64, first_line: u32) -> u32 {
     let words = [filename, qualname, u64::from(first_line)];
     (words.into_iter().fold(0, hash_word) >> 32) as u32
 }
 
-/// Adds a word to a hash: `hash_word` of `bpf/include/events.h`.
+/// Adds a word to a hash, like `hash_word` of `bpf/include/events.h`.
 fn hash_word(hash: u64, word: u64) -> u64 {
     let hash = (hash ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
     hash ^ hash >> 29
 }
 
-/// Reads the code object at `address`; `None` if its checksum is no longer `checksum`, or it
-/// cannot be read.
+/// Reads the code object at `address`; `None` if it cannot be read, or if its checksum is not
+/// `checksum`.
 pub fn read(
     memory: &ProcessMemory,
     layout: &Layout,
@@ -96,7 +96,7 @@ pub fn read(
         return None;
     }
     let read = read_stopped(memory, layout, address, checksum)?;
-    // The process ran on meanwhile.
+    // The process may have replaced the code object during the read.
     let same = Fields::read(memory, address)?.checksum(layout) == Some(checksum);
     same.then_some(read)
 }
@@ -112,7 +112,7 @@ pub fn read_stopped(
     let code =
         Fields::read(memory, address).filter(|code| code.checksum(layout) == Some(checksum))?;
     let first_traceable = match layout.code_first_traceable {
-        // Before 3.11 CPython shows all frames.
+        // CPython before 3.11 shows all frames.
         0 => i64::MIN,
         offset => i64::from(code.u32(offset)? as i32) * UNIT,
     };
@@ -127,14 +127,14 @@ pub fn read_stopped(
     })
 }
 
-/// Returns whether the object's type is the code type; the offsets hold for all versions.
+/// Returns whether the object's type is the code type. The offsets are the same in all versions.
 fn is_code(memory: &ProcessMemory, code: &Fields) -> Option<bool> {
     let kind = code.u64(OBJECT_TYPE as u16)?;
     let name = word(memory, kind.wrapping_add(TYPE_NAME))?;
     Some(memory.bytes(name, CODE_TYPE.len()) == CODE_TYPE)
 }
 
-/// Reads a `bytes` object; `None` if a part cannot be read.
+/// Reads the contents of a `bytes` object; `None` if a part cannot be read.
 fn line_table(memory: &(impl Pieces + ?Sized), address: u64) -> Option<Vec<u8>> {
     let size = word(memory, address.wrapping_add(OBJECT_SIZE))?;
     if size > LINES_LIMIT {
@@ -149,7 +149,7 @@ fn word(memory: &(impl Pieces + ?Sized), address: u64) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.first_chunk()?))
 }
 
-/// Bytes of a code object, at offsets of its layout.
+/// Bytes of a code object. The layout has the offsets of the fields.
 struct Fields(Vec<u8>);
 
 impl Fields {

@@ -15,7 +15,7 @@ use crate::{Chain, End, Frame, Locks};
 
 const NAME: LanguageName = LanguageName::new("python").unwrap();
 
-/// Python, as CPython runs it.
+/// Python, as CPython implements it.
 #[derive(Clone, Copy, Debug)]
 pub struct Python;
 
@@ -127,7 +127,7 @@ impl Function for CodeObject {
     }
 }
 
-/// Returns the layout of a version, which is the minor version of Python 3.
+/// Returns the layout for a version, whose number is the minor version of Python 3.
 fn known_layout(layout: &language::Layout) -> Option<&'static Layout> {
     layout::by_version(Version {
         major: 3,
@@ -136,11 +136,11 @@ fn known_layout(layout: &language::Layout) -> Option<&'static Layout> {
     })
 }
 
-/// Layout in the format of `bpf/include/languages/python.h`.
+/// Layout, in the format of `bpf/include/languages/python.h`.
 #[repr(transparent)]
 struct ForPrograms(headers::python_layout);
 
-// SAFETY: repr(C), made of integers only, without padding.
+// SAFETY: the type consists of integers without padding, as repr(C) lays them out.
 unsafe impl Plain for ForPrograms {}
 
 fn for_programs(layout: &Layout) -> language::Layout {
@@ -152,7 +152,7 @@ fn for_programs(layout: &Layout) -> language::Layout {
         Anchoring::EntryFrames => InPrograms::PYTHON_ANCHOR_AT_ENTRIES,
         Anchoring::BoundaryFrames => InPrograms::PYTHON_ANCHOR_IS_FRAME,
     };
-    // Words of the checksum, which programs read at once.
+    // Words of the checksum, which programs read in one piece.
     let words = [
         layout.code_filename,
         layout.code_qualname,
@@ -189,7 +189,7 @@ fn for_programs(layout: &Layout) -> language::Layout {
     language::Layout {
         language: &Python,
         version: layout.minor.into(),
-        // SAFETY: integers only, without padding.
+        // SAFETY: the value consists of integers without padding.
         bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
     }
 }

@@ -1,37 +1,37 @@
 //! Offsets in the data structures of each version of CPython.
 //!
-//! A C compiler gave the offsets for the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1,
-//! 3.13.0 and 3.14, for x86-64, with the global interpreter lock. They are the same in all
-//! releases of a minor version.
+//! A C compiler computed the offsets from the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1,
+//! 3.13.0 and 3.14, for x86-64 with the global interpreter lock. All releases of a minor version
+//! have the same offsets.
 
 use super::Version;
 use super::lines::Format;
 
-/// Anchor that a version leaves on the native stack for its frames.
+/// Anchors that a version leaves on the native stack for its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchoring {
-    /// 3.8, 3.9: no anchor.
+    /// 3.8 and 3.9: no anchors.
     Nothing,
     /// 3.10: a `CFrame` for every frame.
     EveryFrame,
-    /// 3.11: a `_PyCFrame` for every frame that has `is_entry`.
+    /// 3.11: a `_PyCFrame` for every frame with `is_entry`.
     EntryFrames,
-    /// 3.12 and later: a frame that runs nothing, after the frames of an activation; its `owner`
-    /// is 3 or more.
+    /// 3.12 and later: a frame that runs nothing, after the frames of an activation. Its `owner` is
+    /// 3 or more.
     BoundaryFrames,
 }
 
-/// Offsets in bytes, each from the start of the structure that begins its name; 0 where this
-/// version has no such field.
+/// Offsets in bytes from the start of a structure. Each comment begins with the structure. An
+/// offset is 0 if this version lacks the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Minor version: 11 of 3.11.
+    /// Minor version, such as 11 for 3.11.
     pub minor: u8,
     /// Anchors on the native stack.
     pub anchoring: Anchoring,
-    /// `_PyRuntime`: `autoTSSkey`, a `Py_tss_t`; the key itself is 4 bytes on.
+    /// `_PyRuntime`: `autoTSSkey`, a `Py_tss_t`. The key itself is 4 bytes further.
     pub runtime_tss_key: u16,
-    /// `PyThreadState`: `frame`, in 3.13 and later `current_frame`. 3.11 and 3.12 have no such
+    /// `PyThreadState`: `frame`, or `current_frame` in 3.13 and later. 3.11 and 3.12 have neither
     /// field.
     pub thread_frame: u16,
     /// `PyThreadState`: `cframe`, from 3.10 to 3.12.
@@ -42,48 +42,49 @@ pub struct Layout {
     pub cframe_current_frame: u16,
     /// `_PyCFrame`: `previous`.
     pub cframe_previous: u16,
-    /// `_PyInterpreterFrame`, before 3.11 `PyFrameObject`: `previous` or `f_back`.
+    /// `_PyInterpreterFrame`, or `PyFrameObject` before 3.11: `previous` or `f_back`.
     pub frame_previous: u16,
     /// Frame: `f_executable` or `f_code`.
     pub frame_code: u16,
-    /// Bits of `frame_code`'s value that are not part of the code object's address.
+    /// Bits of the value at `frame_code` that are not part of the code object's address.
     pub frame_code_tag: u16,
-    /// Frame: `instr_ptr` or `prev_instr`, an address; before 3.11 `f_lasti`, an `int`.
+    /// Frame: `instr_ptr` or `prev_instr`, an address. Before 3.11 `f_lasti`, an `int`.
     pub frame_instruction: u16,
-    /// Bytes for which 1 of `f_lasti` stands; 0 where `frame_instruction` is an address.
+    /// Number of bytes for which 1 of `f_lasti` stands; 0 if `frame_instruction` is an address.
     pub instruction_unit: u16,
-    /// Frame: `owner`, one byte, from 3.11 on.
+    /// Frame: `owner`, one byte, since 3.11.
     pub frame_owner: u16,
     /// Frame: `is_entry`, one byte, in 3.11.
     pub frame_is_entry: u16,
-    /// Bytes from a frame's start that hold all of its fields: no more may be read.
+    /// Number of bytes from the start of a frame that contain all of its fields. A reader may read
+    /// no more.
     pub frame_bytes: u16,
     /// `PyCodeObject`: `co_filename`.
     pub code_filename: u16,
     /// Code: `co_name`.
     pub code_name: u16,
-    /// Code: `co_qualname`, before 3.11 `co_name`.
+    /// Code: `co_qualname`, or `co_name` before 3.11.
     pub code_qualname: u16,
     /// Code: `co_firstlineno`, an `int`.
     pub code_first_line: u16,
     /// Code: `co_flags`, an `int`.
     pub code_flags: u16,
-    /// Code: `co_linetable`, before 3.10 `co_lnotab`.
+    /// Code: `co_linetable`, or `co_lnotab` before 3.10.
     pub code_line_table: u16,
-    /// Code: `_co_firsttraceable`, an `int`, from 3.11 on.
+    /// Code: `_co_firsttraceable`, an `int`, since 3.11.
     pub code_first_traceable: u16,
-    /// Code: `co_code_adaptive`, the instructions, from 3.11 on.
+    /// Code: `co_code_adaptive`, the instructions, since 3.11.
     pub code_instructions: u16,
     /// Encoding of `code_line_table`.
     pub lines: Format,
-    /// `PyASCIIObject`: its characters.
+    /// `PyASCIIObject`: the characters of the string.
     pub ascii_data: u16,
-    /// `PyCompactUnicodeObject`: its characters, some of which are not ASCII.
+    /// `PyCompactUnicodeObject`: the characters of a string that is not ASCII.
     pub other_data: u16,
 }
 
 impl Layout {
-    /// Number of bytes of a code object that are read: enough for any version.
+    /// Number of bytes that are read of a code object. It suffices for every version.
     pub(crate) const CODE_BYTES: usize = 216;
 }
 
@@ -94,7 +95,7 @@ pub fn by_version(version: Version) -> Option<&'static Layout> {
     layouts.find(|layout| layout.minor == version.minor)
 }
 
-/// All known layouts, in order of their versions.
+/// All known layouts, in the order of their versions.
 pub const LAYOUTS: &[Layout] = &[
     PYTHON_3_8,
     PYTHON_3_9,

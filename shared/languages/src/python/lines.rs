@@ -1,29 +1,29 @@
-//! Lines of instructions, in the three encodings that CPython has had.
+//! Lines of instructions, in the three encodings of CPython.
 
-/// Encoding of a code object's line table. Each entry counts instructions and lines from the
-/// entry before, the first from where the code begins.
+/// Encoding of the line table of a code object. Each entry counts instructions and lines from the
+/// entry before it. The first entry counts from the beginning of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// 3.8, 3.9 (Objects/lnotab_notes.txt): after how many bytes of instructions the line
-    /// changes, and by how many lines.
+    /// 3.8 and 3.9 (Objects/lnotab_notes.txt): the number of bytes of instructions after which the
+    /// line changes, and the change of the line.
     Steps,
-    /// 3.10 (the same file of that version): by how many lines the line changes, and for how many
-    /// bytes of instructions it holds.
+    /// 3.10 (the same file of that version): the change of the line, and the number of bytes of
+    /// instructions for which it is valid.
     Ranges,
-    /// 3.11 and later (Objects/locations.md): line changes and lengths with columns, which are
-    /// skipped, in entries of variable length.
+    /// 3.11 and later (Objects/locations.md): changes of the line, lengths, and columns, which this
+    /// module skips. Entries have variable length.
     Locations,
 }
 
 impl Format {
-    /// Returns the line of the instruction that begins at byte `instruction`; `None` if it has
-    /// none. A negative `instruction` means that the function has not begun: it is at its first
-    /// line.
+    /// Returns the line of the instruction that begins at byte `instruction`; `None` if the
+    /// instruction has no line. A negative `instruction` means that the function has not begun. Its
+    /// line is then the first line.
     pub fn line(self, table: &[u8], first_line: u32, instruction: i32) -> Option<u32> {
         if instruction < 0 {
             return Some(first_line);
         }
-        // No table is long enough for these to overflow.
+        // No table is long enough for these numbers to overflow.
         let instruction = i64::from(instruction);
         let first = i64::from(first_line);
         let line = match self {
@@ -35,7 +35,7 @@ impl Format {
     }
 }
 
-/// Finds a line as `PyCode_Addr2Line` of 3.9 does.
+/// Finds a line like `PyCode_Addr2Line` of 3.9.
 fn by_steps(table: &[u8], mut line: i64, instruction: i64) -> i64 {
     let mut start = 0;
     for &[bytes, lines] in table.as_chunks().0 {
@@ -48,9 +48,9 @@ fn by_steps(table: &[u8], mut line: i64, instruction: i64) -> i64 {
     line
 }
 
-/// Finds a line as `advance` in Objects/codeobject.c of 3.10 does.
+/// Finds a line like `advance` in Objects/codeobject.c of 3.10.
 fn by_ranges(table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
-    /// Marks an entry without a line.
+    /// Value that marks an entry without a line.
     const NO_LINE: i8 = i8::MIN;
 
     let mut end = 0;
@@ -67,7 +67,7 @@ fn by_ranges(table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
     None
 }
 
-/// Finds a line as `advance` and `get_line_delta` in Objects/codeobject.c of 3.11 do.
+/// Finds a line like `advance` and `get_line_delta` in Objects/codeobject.c of 3.11.
 fn by_locations(mut table: &[u8], mut line: i64, instruction: i64) -> Option<i64> {
     const BEGINS: u8 = 0x80;
     const UNIT: i64 = 2;
@@ -92,11 +92,12 @@ fn by_locations(mut table: &[u8], mut line: i64, instruction: i64) -> Option<i64
     None
 }
 
-/// Parses a number at the start of `bytes`: six bits in each byte, the lowest first; the lowest
-/// bit of all is the sign. Returns `None` if the number is longer than any that CPython writes.
+/// Parses a number at the start of `bytes`. Each byte has six bits of it, lowest bits first. The
+/// lowest bit of the number is the sign. Returns `None` if the number is longer than CPython
+/// writes.
 fn signed_number(bytes: &[u8]) -> Option<i64> {
     const GOES_ON: u8 = 0x40;
-    /// Maximum bytes: as many as a C `int` takes.
+    /// Maximum number of bytes, which a C `int` needs.
     const MOST: usize = 6;
 
     let mut number = 0_i64;
@@ -131,7 +132,7 @@ mod tests {
         let expected = [100, 106, 106, 105, 105].map(Some);
         assert_eq!(lines(Format::Steps, &table, 10), expected);
         assert_eq!(Format::Steps.line(&table, 100, -1), Some(100));
-        // Half an entry is ignored.
+        // A truncated entry is ignored.
         assert_eq!(lines(Format::Steps, &[2], 4), [Some(100); 2]);
     }
 
@@ -150,10 +151,10 @@ mod tests {
             // This entry has columns only.
             &[entry(3, 1), 0x11][..],
             &[entry(11, 2), 1, 2],
-            // This entry has no line, which does not change the base of the next one.
+            // This entry has no line. The next entry counts from the line before it.
             &[entry(15, 1)],
             &[entry(12, 1), 1, 2],
-            // These entries go 70 lines back, and 70 forward.
+            // The line goes back by 70 in the first entry, and forward by 70 in the second.
             &[entry(13, 1), 0x4d, 2],
             &[entry(14, 1), 0x4c, 2, 0, 1, 1],
         ]

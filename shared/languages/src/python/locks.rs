@@ -1,17 +1,17 @@
-//! Reasons of waits in CPython's functions, and the global interpreter lock (GIL).
+//! Rules for waits in functions of CPython, and for the global interpreter lock (GIL).
 
 use profile::{Detail, Reason};
 
 use crate::locks::Name::{Has, Is};
 use crate::locks::{Locks, Row};
 
-/// Rules that recognise waits in CPython. The GIL is the only part of `_PyRuntime` that is a
+/// Rules that recognise waits in CPython. The GIL is the only part of `_PyRuntime` that contains a
 /// condition or a mutex of the C library (`struct _gil_runtime_state` of
 /// `Include/internal/pycore_gil.h`).
 pub(super) const LOCKS: Locks = Locks {
     global: Some("_PyRuntime"),
     purposes: &[
-        // Python/ceval_gil.c, Python/thread_pthread.h.
+        // Functions of Python/ceval_gil.c and Python/thread_pthread.h.
         Row {
             functions: &[
                 Is("take_gil"),
@@ -23,8 +23,8 @@ pub(super) const LOCKS: Locks = Locks {
             reason: Reason::Lock,
             detail: Detail::Gil,
         },
-        // Modules/_queuemodule.c, which may be stripped, and Lib/threading.py: before 3.11,
-        // functions have no class in their names.
+        // Functions of Modules/_queuemodule.c, which may be stripped, and of Lib/threading.py.
+        // Names of functions have no class before 3.11.
         Row {
             functions: &[
                 Is("_queue_SimpleQueue_get_impl"),
@@ -47,7 +47,7 @@ pub(super) const LOCKS: Locks = Locks {
             detail: Detail::Thread,
         },
     ],
-    // Python/lock.c and Python/parking_lot.c, since 3.13.
+    // Functions of Python/lock.c and Python/parking_lot.c, since 3.13.
     foundations: &[Row {
         functions: &[
             Is("PyThread_acquire_lock_timed"),

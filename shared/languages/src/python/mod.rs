@@ -1,9 +1,9 @@
-//! CPython, 3.8 to 3.14.
+//! CPython, versions 3.8 to 3.14.
 //!
 //! [`find()`] finds the interpreter in a file, and [`layout::by_version`] returns the offsets of
-//! its version. [`walk()`] reads a thread's frames, and [`read()`] reads the code object that a
-//! frame runs. Any data of a process may be forged: they are bounded, and impossible values are
-//! left out.
+//! its version. [`walk()`] reads the frames of a thread, and [`read()`] reads the code object that
+//! a frame runs. A process may forge any of its data. They are read with bounds, and impossible
+//! values are left out.
 
 mod code;
 mod interpreter;

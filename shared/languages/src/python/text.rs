@@ -1,18 +1,18 @@
-//! Strings of CPython: `PyASCIIObject`, `PyCompactUnicodeObject` and the data after them (PEP
+//! Strings of CPython: `PyASCIIObject`, `PyCompactUnicodeObject`, and the data after them (PEP
 //! 393).
 
 use super::{Layout, Pieces};
 
-/// Maximum characters of a string.
+/// Maximum number of characters in a string.
 const MOST: u64 = 4096;
 
 const LENGTH: usize = 16;
 const STATE: usize = 32;
 const HEADER: usize = 40;
 
-/// Reads the string at `address`. Returns `None` if there is no string, if it is not compact, or
-/// if it has more than [`MOST`] characters. Code points that are no characters, such as
-/// undecodable bytes in names of files, become U+FFFD.
+/// Reads the string at `address`. Returns `None` if there is no string, if the string is not
+/// compact, or if it has more than [`MOST`] characters. Code points that are no characters become
+/// U+FFFD. Undecodable bytes in file names are such code points.
 pub(crate) fn read(
     memory: &(impl Pieces + ?Sized),
     layout: &Layout,
@@ -39,7 +39,7 @@ pub(crate) fn read(
     whole.then(|| bytes.chunks_exact(width).map(character).collect())
 }
 
-/// Decodes a character from its bytes, the lowest first.
+/// Decodes a character from its bytes, lowest byte first.
 fn character(bytes: &[u8]) -> char {
     let number = bytes.iter().rev();
     let number = number.fold(0, |number, &byte| number << 8 | u32::from(byte));
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::python::LAYOUTS;
 
-    /// Returns a string as a version has it in memory.
+    /// Returns the bytes of a string in memory. The data begin at offset `at`.
     fn object(length: u64, state: u32, at: u16, data: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0xaa; usize::from(at)];
         bytes[LENGTH..LENGTH + 8].copy_from_slice(&length.to_le_bytes());
@@ -84,7 +84,7 @@ mod tests {
                     object(2, state(4, false), other, &[0, 0, 2, 0, 0, 0, 0x11, 0]),
                     Some("𠀀\u{fffd}"),
                 ),
-                // These kinds and sizes do not exist.
+                // These widths do not exist.
                 (object(1, state(0, false), other, b"abcd"), None),
                 (object(1, state(3, false), other, b"abcd"), None),
                 (object(1, state(7, false), other, b"abcd"), None),

@@ -1,4 +1,4 @@
-//! Walk along the Python frames of a blocked thread, as in `bpf/include/languages/python.h`.
+//! Reads the Python frames of a blocked thread, like `bpf/include/languages/python.h`.
 
 use unwind::Memory;
 
@@ -6,27 +6,28 @@ use super::{Anchoring, Layout, checksum};
 use crate::chain::{Chain, End, Frame};
 use crate::interleave::Link;
 
-/// Offsets in `struct pthread` of glibc's nptl/descr.h, which is at the thread pointer: the
-/// values of the first keys, and the addresses of the blocks of other values. Each block has the
-/// same number of values.
+/// Offsets in `struct pthread` (nptl/descr.h of glibc), which is at the thread pointer. The values
+/// of the first keys are at `FIRST_VALUES`. The addresses of blocks with other values are at
+/// `OTHER_VALUES`. All blocks have the same number of values.
 const FIRST_VALUES: u64 = 0x310;
 const OTHER_VALUES: u64 = 0x510;
 const VALUES_AT_ONCE: u64 = 32;
 const MOST_KEYS: u64 = 1024;
-/// Size of `struct pthread_key_data`, and the offset of its value: the second word.
+/// Size of `struct pthread_key_data`, and the offset of its value, which is the second word.
 const VALUE_SIZE: u64 = 16;
 const VALUE: u64 = 8;
 
-/// Owner of a frame that runs nothing: `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13,
-/// `..._INTERPRETER` later. `LAST_OWNER` is the largest owner.
+/// Owner of a frame that runs nothing: `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13, `..._INTERPRETER`
+/// of later versions. `LAST_OWNER` is the largest owner.
 const OWNED_BY_INTERPRETER: u8 = 3;
 const LAST_OWNER: u8 = 4;
 
-/// Limit of the length of code, in bytes.
+/// Maximum length of code, in bytes.
 const INSTRUCTION_LIMIT: i64 = 1 << 28;
 
-/// Reads the frames of a thread, `most` links at most. The interpreter's `_PyRuntime` is at
-/// `runtime`. `thread_pointer` is the thread's `fsbase`, which is `pthread_self()`.
+/// Reads the frames of a thread, but at most `most` links. `runtime` is the address of the
+/// interpreter's `_PyRuntime`. `thread_pointer` is the thread's `fsbase`, which is
+/// `pthread_self()`.
 pub fn walk(
     memory: &mut (impl Memory + ?Sized),
     layout: &Layout,
@@ -66,15 +67,15 @@ struct Walker<'a, M: ?Sized> {
 }
 
 impl<M: Memory + ?Sized> Walker<'_, M> {
-    /// Returns the word that contains the byte at `offset` from `base`, shifted to begin there.
-    /// Words are aligned, so they lie in one page.
+    /// Returns the word that contains the byte at `offset` from `base`, shifted so that it begins
+    /// with this byte. Words are aligned, so each word is in one page.
     fn word(&mut self, base: u64, offset: u16) -> Result<u64, End> {
         let address = base.wrapping_add(u64::from(offset));
         let word = self.memory.word(address & !7).ok_or(End::ReadFailed)?;
         Ok(word >> (address % 8 * 8))
     }
 
-    /// Goes to the innermost frame of a thread.
+    /// Moves to the innermost frame of a thread.
     fn start(&mut self, runtime: u64, thread_pointer: u64) -> Result<(), End> {
         let thread = self.thread(runtime, thread_pointer)?;
         if self.word(thread, self.layout.thread_id)? != thread_pointer {
@@ -90,9 +91,9 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         Ok(())
     }
 
-    /// Returns the address of a thread's state, found as `pthread_getspecific` does.
+    /// Returns the address of a thread's state, which is found like in `pthread_getspecific`.
     fn thread(&mut self, runtime: u64, thread_pointer: u64) -> Result<u64, End> {
-        // Py_tss_t: whether there is a key, and the key.
+        // A Py_tss_t says whether there is a key, and has the key.
         let key = self.word(runtime, self.layout.runtime_tss_key)?;
         let (is_there, key) = (key as u32 != 0, key >> 32);
         if !is_there || key >= MOST_KEYS || thread_pointer == 0 {
@@ -113,7 +114,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         }
     }
 
-    /// Adds the frame and moves to its caller; `Err` at the end.
+    /// Adds the frame and moves to its caller. Returns an error at the end of the chain.
     fn step(&mut self) -> Result<(), End> {
         if self.frame == 0 {
             return Err(End::Whole);
@@ -149,7 +150,6 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         Ok(())
     }
 
-    /// Returns the function that the frame runs.
     fn frame(&mut self) -> Result<Frame, End> {
         let layout = self.layout;
         let code = self.word(self.frame, layout.frame_code)? & !u64::from(layout.frame_code_tag);
@@ -178,7 +178,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         })
     }
 
-    /// Adds a link. A chain may be forged into a ring: only its length bounds it.
+    /// Adds a link. A forged chain may be a ring, so only the maximum length bounds it.
     fn push(&mut self, link: Link<Frame>) -> Result<(), End> {
         if self.links.len() >= self.most {
             return Err(End::TooDeep);

@@ -1,15 +1,15 @@
-//! Finds the functions that kernel functions call, from their instructions.
+//! Finds the functions that kernel code calls, from the instructions of that code.
 
 use libbpf_rs::ProgramInput;
 
 use crate::error::Context;
 use crate::{OpenObject, Result};
 
-/// Returns the start of the function that returns to each of these kernel addresses; `None` if
-/// there is no direct call before an address.
+/// Returns, for each kernel address, the start of the function that the call before this address
+/// calls; `None` if no direct call is before the address.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The kernel does not load or run the program.
 pub fn kernel_calls(returns: &[u64]) -> Result<Vec<Option<u64>>> {
     let object = OpenObject::new(&bpf::kernel_calls::OBJECT)?.load()?;
     let program = object.program(bpf::programs::READ_CALL)?;

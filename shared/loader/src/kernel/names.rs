@@ -1,17 +1,17 @@
-//! Names kernel addresses, with the help of the kernel.
+//! Asks the kernel for the names of kernel addresses.
 
 use libbpf_rs::{MapCore, MapFlags, ProgramInput, set_print};
 
 use crate::error::Context;
 use crate::{OpenObject, Result};
 
-/// Returns the kernel's name of each address: `name+offset/size [module]`, or the address if it
+/// Returns the kernel's name of each address, as `name+offset/size [module]`, or the address if it
 /// has no name.
 ///
 /// # Errors
-/// The kernel is older than 5.13, or refuses.
+/// The kernel is older than 5.13, or does not load or run the program.
 pub fn kernel_names(addresses: &[u64]) -> Result<Vec<String>> {
-    // Kernels before 5.13 refuse the object, and the library would print a long message.
+    // Kernels before 5.13 refuse the object. Without this, libbpf would print a long message.
     let printed = set_print(None);
     let object = OpenObject::new(&bpf::kernel_names::OBJECT).and_then(OpenObject::load);
     set_print(printed);

@@ -1,6 +1,6 @@
-//! Selects some of many types: makes a file of them and of the types that they need.
+//! Makes a file of some types and of the types that they need.
 //!
-//! The format is that of the kernel's Documentation/bpf/btf.rst.
+//! Both files have the format of the kernel's Documentation/bpf/btf.rst.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,8 @@ const MAGIC: u16 = 0xeb9f;
 const HEADER: usize = 24;
 /// Size of `struct btf_type`.
 const TYPE: usize = 12;
-/// Offset in a type of the ID of the type that it refers to, if that is one type.
+/// Offset, within a type, of the ID of the type that it refers to, for kinds that refer to one
+/// type.
 const REFERENT: usize = 8;
 
 // BTF_KIND_* of include/uapi/linux/btf.h.
@@ -36,8 +37,8 @@ const ENUM64: u32 = 19;
 /// Unused bits of the word with the kind and the number of parts.
 const UNUSED: u32 = 0x60ff_0000;
 
-/// Selects from `types` the ones that have one of `names`, and the types of their members.
-/// Pointers become pointers to void.
+/// Makes a file of the types that have one of `names`, and of the types of their members. Pointers
+/// become pointers to void. Returns `None` if the format of `types` is unknown.
 pub(super) fn some_of(types: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     let all = Types::read(types)?;
     let renumbered = Renumbered::choose(&all, names)?;
@@ -62,18 +63,18 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Types by ID.
+/// All types of a file, by ID.
 struct Types<'a> {
     bytes: &'a [u8],
-    /// Start of each type; the first is void, which has no bytes.
+    /// Start of each type in `bytes`. The first type is void, which has no bytes.
     places: Vec<usize>,
     strings: &'a [u8],
 }
 
-/// A type.
+/// One type of a file.
 struct Type<'a> {
     kind: u32,
-    /// Number of its members, or of the equivalent of another kind.
+    /// Number of members, or of what the kind has instead.
     parts: usize,
     /// All bytes of the type.
     bytes: &'a [u8],
@@ -132,7 +133,7 @@ impl<'a> Types<'a> {
 }
 
 impl Type<'_> {
-    /// Returns the offsets in the type at which names are: its own, and those of its parts.
+    /// Returns the offsets, within the type, of its name and of the names of its parts.
     fn names(&self) -> impl Iterator<Item = usize> + use<> {
         let (step, count) = match self.kind {
             STRUCT | UNION | ENUM64 => (12, self.parts),
@@ -143,13 +144,13 @@ impl Type<'_> {
             .chain((0..count).map(move |index| TYPE + step * index))
     }
 
-    /// Returns the offsets in the type at which the IDs of contained types are.
+    /// Returns the offsets, within the type, of the IDs of the types that it contains.
     fn references(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, step, count) = match self.kind {
             TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => (REFERENT, 1, 1),
-            // IDs of the element type and of the index type.
+            // The ID of the element type, and the ID of the index type.
             ARRAY => (TYPE, 4, 2),
-            // Name, ID, offset.
+            // Each member has a name, the ID of its type, and an offset.
             STRUCT | UNION => (TYPE + 4, 12, self.parts),
             _ => (0, 1, 0),
         };
@@ -188,7 +189,7 @@ impl Renumbered {
         Some(Renumbered(is_chosen.iter().map(renumber).collect()))
     }
 
-    /// Returns the old IDs of the chosen types, ascending.
+    /// Returns the old IDs of the chosen types, in ascending order.
     fn chosen(&self) -> Vec<u32> {
         let ids = (0..).zip(&self.0);
         ids.filter_map(|(id, new)| (*new > 0).then_some(id))
@@ -224,7 +225,7 @@ impl Renumbered {
     }
 }
 
-/// Names of types, and the new offset of each name that was copied.
+/// Copied names of types, and the new offset of each name by its old one.
 struct Strings {
     bytes: Vec<u8>,
     offsets: HashMap<u32, u32>,
@@ -232,7 +233,7 @@ struct Strings {
 
 impl Default for Strings {
     fn default() -> Strings {
-        // The first name is empty.
+        // The string section begins with an empty name.
         Strings {
             bytes: vec![0],
             offsets: HashMap::from([(0, 0)]),
@@ -241,7 +242,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// Copies a name from `all`. Returns its new offset.
+    /// Copies the name at offset `old` from `all`. Returns its new offset.
     fn copy(&mut self, all: &Types<'_>, old: u32) -> Option<u32> {
         if let Some(offset) = self.offsets.get(&old) {
             return Some(*offset);
@@ -254,7 +255,7 @@ impl Strings {
     }
 }
 
-/// Returns a name without its flavour: the suffix after `___`.
+/// Returns a name without its flavor, which is a suffix that begins with `___`.
 fn without_flavor(name: &[u8]) -> &[u8] {
     let flavor = name.windows(3).position(|three| three == b"___");
     &name[..flavor.unwrap_or(name.len())]
@@ -276,7 +277,7 @@ mod tests {
         for length in (0..bytes.len()).step_by(bytes.len() / 50) {
             assert!(some_of(&bytes[..length], &NAMES).is_none(), "{length}");
         }
-        // The last five bits are a kind that no kernel has yet.
+        // The last five bits of this byte are the kind. No kernel has this kind yet.
         let first = HEADER + 7;
         bytes[first] |= 0x1f;
         assert!(some_of(&bytes, &NAMES).is_none());
@@ -284,7 +285,8 @@ mod tests {
 
     #[test]
     fn a_reference_to_nowhere_is_refused() {
-        // A struct with a member of a missing type, and one with a member of its own type.
+        // The member's type is the struct itself in the first file, and a missing type in the
+        // others.
         for (reference, is_read) in [(1_u32, true), (2, false), (u32::MAX, false)] {
             let mut file = Vec::new();
             file.extend_from_slice(&[0x9f, 0xeb, 1, 0]);

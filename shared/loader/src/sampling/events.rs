@@ -5,17 +5,17 @@ use profile::Rate;
 use super::open;
 use crate::cpus::online_cpus;
 
-/// Event that is counted until the next sample, by perf's names.
+/// Event whose occurrences trigger samples, such as a hardware cycle or a clock tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// perf's name.
+    /// Name of the event in perf.
     pub name: &'static str,
     pub(super) kind: u32,
     pub(super) config: u32,
 }
 
-/// Hardware (0) and software (1) events of include/uapi/linux/perf_event.h,
-/// under the names of perf-list(1).
+/// Hardware events (type 0) and software events (type 1) of include/uapi/linux/perf_event.h, with
+/// the names of perf-list(1).
 const EVENTS: &[Event] = &[
     Event {
         name: "cpu-cycles",
@@ -140,12 +140,12 @@ const EVENTS: &[Event] = &[
 ];
 
 impl Event {
-    /// Hardware cycles, which also cover code that runs with interrupts off.
+    /// Hardware cycles. They also sample code that runs with interrupts off.
     pub const CPU_CYCLES: Event = EVENTS[0];
-    /// Software clock that every machine has.
+    /// Software clock, which every machine has.
     pub const CPU_CLOCK: Event = EVENTS[12];
 
-    /// Returns whether this machine counts the event: virtual machines often have no hardware
+    /// Returns whether this machine counts the event. Virtual machines often have no hardware
     /// counters.
     #[must_use]
     pub fn is_counted(self) -> bool {
@@ -155,13 +155,13 @@ impl Event {
             .is_some_and(|cpu| open(self, any, *cpu).is_ok())
     }
 
-    /// Returns whether the event counts nanoseconds, for which the kernel has a timer with a
-    /// fixed period.
+    /// Returns whether the event counts nanoseconds. The kernel then uses a timer with a fixed
+    /// period.
     pub(super) fn is_clock(self) -> bool {
         ["cpu-clock", "task-clock"].contains(&self.name)
     }
 
-    /// Returns the event that perf calls `name`. The error lists all names.
+    /// Returns the event with this name in perf. The error lists all names.
     pub fn by_name(name: &str) -> std::result::Result<Event, String> {
         EVENTS
             .iter()

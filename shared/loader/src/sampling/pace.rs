@@ -1,44 +1,45 @@
-//! Times at which a clock samples: chosen so that nothing else can keep step with them.
+//! Chooses the times at which a clock samples, so that no program can keep step with them.
 //!
-//! The kernel's clocks fire at a fixed period (`perf_swevent_hrtimer()` of its
-//! `kernel/events/core.c`). They find a program's action with the same period always, or never,
-//! and they sample all CPUs at the same moments. A clock restarts when it gets a new period.
-//! Each CPU's clock therefore gets a new period every few samples, at a moment that is
-//! independent of the programs. The time with one period is a stretch. The next stretches
-//! compensate for too many or too few samples of a stretch, so that the number of samples is
-//! the requested one.
+//! The kernel's clocks fire at a fixed period (`perf_swevent_hrtimer()` of `kernel/events/core.c`).
+//! They would sample a program's action with the same period always, or never. They would also
+//! sample all CPUs at the same moments. A clock restarts when it gets a new period. Each CPU's
+//! clock therefore gets a new period every few samples, at a moment that is independent of the
+//! programs. The time with one period is a stretch. A stretch may have too many or too few samples.
+//! The next stretches compensate for them, so that the number of samples is the requested one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-/// Samples per period, if they take at least [`SHORTEST_NS`].
+/// Samples per stretch, if the stretch lasts at least [`SHORTEST_NS`].
 const SAMPLES: Range<f64> = 3.0..6.0;
-/// Minimum length of a stretch, in nanoseconds, for high frequencies.
+/// Minimum length of a stretch, in ns. It matters at high frequencies.
 const SHORTEST_NS: f64 = 50e6;
 /// Random deviation of a stretch's frequency from the requested one.
 const SPREAD: Range<f64> = -0.15..0.15;
-/// Maximum frequency that compensates for missing samples, relative to the requested one.
+/// Maximum frequency of a stretch that compensates for missing samples, relative to the requested
+/// one.
 const FASTEST: f64 = 2.0;
-/// Minimum frequency that compensates for too many samples.
+/// Minimum frequency of a stretch that compensates for surplus samples, relative to the requested
+/// one.
 const SLOWEST: f64 = 0.5;
 
 /// Pace of one CPU's clock.
 pub(super) struct Pace {
-    /// Average nanoseconds per sample.
+    /// Requested period, in ns.
     mean: f64,
-    /// Nanoseconds between samples of this stretch.
+    /// Period in this stretch, in ns.
     period: u64,
     /// Start and end of the stretch, in ns of CLOCK_MONOTONIC.
     since: u64,
     until: u64,
-    /// Samples that should have been taken by now, less those that were.
+    /// Samples that should have been taken by now, minus the taken ones.
     owed: f64,
     chance: Chance,
 }
 
 impl Pace {
-    /// Makes the pace of a clock that takes `frequency` samples a second. The first period is
-    /// due at once.
+    /// Makes the pace of a clock that takes `frequency` samples per second. The first period is due
+    /// at once.
     pub(super) fn new(frequency: u64, now: u64) -> Pace {
         let mean = 1e9 / frequency.max(1) as f64;
         Pace {
@@ -46,8 +47,8 @@ impl Pace {
             period: u64::MAX,
             since: now,
             until: now,
-            // A stretch begins with a period without a sample: the number of samples lags by a
-            // quarter of one, on average over all times.
+            // A stretch begins with a period without a sample. On average over all times, the
+            // number of samples is therefore a quarter of a sample too low.
             owed: 0.25,
             chance: Chance(RandomState::new().hash_one(now)),
         }
@@ -58,14 +59,14 @@ impl Pace {
         self.until
     }
 
-    /// Ends the stretch at `now`. Returns the period of the next, in nanoseconds.
+    /// Ends the stretch at `now`. Returns the period of the next stretch, in ns.
     pub(super) fn next(&mut self, now: u64) -> u64 {
         let passed = now.saturating_sub(self.since);
         self.owed += passed as f64 / self.mean - (passed / self.period) as f64;
 
         let stretched = (SHORTEST_NS / (SAMPLES.start * self.mean)).max(1.0);
         let samples = self.chance.within(SAMPLES) * stretched;
-        // The end of a stretch cuts off half a period on average.
+        // The end of a stretch cuts off half a period on average, which is half a sample.
         let wanted = samples * (1.0 + self.chance.within(SPREAD)) + self.owed + 0.5;
         let length = samples * self.mean;
         let faster = (wanted / samples).clamp(SLOWEST, FASTEST);
@@ -76,7 +77,7 @@ impl Pace {
     }
 }
 
-/// Random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// Generator of random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 struct Chance(u64);
 
 impl Chance {
@@ -98,8 +99,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Returns the times at which a clock fires in `seconds`, if its owner checks the pace
-    /// every `look` nanoseconds.
+    /// Returns the times at which a clock fires within `seconds`, if the pacemaker checks the pace
+    /// every `look` ns.
     fn fired(frequency: u64, look: u64, seconds: u64) -> Vec<u64> {
         let mut pace = Pace::new(frequency, 0);
         let (mut since, mut period) = (0, pace.next(0));
@@ -121,7 +122,7 @@ mod tests {
             let seconds = 200;
             let times = fired(frequency, look * 1_000_000, seconds);
             let (taken, asked) = (times.len() as f64, (seconds * frequency) as f64);
-            // The last stretch has not been compensated.
+            // No later stretch compensates for the last one.
             let late = (look * frequency) as f64 / 1000.0;
             let allowed = asked * 0.001 + 8.0 + late;
             assert!((taken - asked).abs() <= allowed, "{frequency}: {taken}");
@@ -133,13 +134,13 @@ mod tests {
         const WINDOWS: u64 = 4000;
         let mut off = 0.0;
         for window in 0..WINDOWS {
-            // Lengths from half a second on, at all phases of a period.
+            // Windows of at least half a second, which end at all phases of a period.
             let length = SECOND / 2 + window * SECOND / WINDOWS;
             let times = fired(49, 5_000_000, 2);
             let taken = times.iter().filter(|time| **time <= length).count();
             off += taken as f64 - length as f64 * 49e-9;
         }
-        // Each window is off by less than two samples.
+        // The number of samples in a window is off by less than two.
         let mean = off / WINDOWS as f64;
         assert!(mean.abs() < 0.1, "{mean}");
     }
@@ -148,16 +149,16 @@ mod tests {
     fn no_period_is_in_step_with_it() {
         let frequency = 49;
         let times = fired(frequency, 5_000_000, 200);
-        // The period of the frequency, others nearby, its half and its double.
+        // The period of the frequency, two others nearby, its half and its double.
         for period in [20_408_163, 20_000_000, 19_000_000, 10_204_081, 40_816_326] {
-            // Each fifth of the period, wherever it begins.
+            // The action takes a fifth of its period, at any of five phases.
             for begin in 0..5 {
                 let hit = |time: &&u64| *time % period / (period / 5) == begin;
                 let hits = times.iter().filter(hit).count() as f64;
                 let expected = times.len() as f64 / 5.0;
                 let off = (hits - expected).abs();
-                // A clock that compensates stays close to the moments of its own frequency a
-                // little.
+                // A clock that compensates stays slightly close to the moments of its own
+                // frequency.
                 let kept_to = expected / 20.0;
                 let allowed = kept_to + 6.0 * expected.sqrt();
                 assert!(off < allowed, "{period}: {hits}, {expected}");
@@ -176,7 +177,7 @@ mod tests {
                 .take(2)
                 .any(|at| at.abs_diff(**time) < 204_081)
         };
-        // Half a millisecond of 20.4 on both sides together.
+        // 204,081 ns on both sides of a sample are 2 % of a period of 20.4 ms.
         let together = one.iter().filter(near).count() as f64;
         let expected = one.len() as f64 * 0.02;
         assert!(together < expected + 6.0 * expected.sqrt(), "{together}");

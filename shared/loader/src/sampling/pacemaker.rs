@@ -1,5 +1,5 @@
-//! Paces clocks, on a thread of its own. On a busy machine the reader of events can take
-//! seconds, and a clock would keep a period meanwhile that was meant for a few samples.
+//! Paces clocks on a thread of its own. The reader of events can be held up for seconds on a busy
+//! machine. A clock would then keep a period that was meant for a few samples.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,26 +14,27 @@ use crate::monotonic_ns;
 /// `PERF_EVENT_IOC_PERIOD` of include/uapi/linux/perf_event.h, `_IOW('$', 4, __u64)`.
 const SET_PERIOD: libc::Ioctl = 0x4008_2404;
 
-/// Clocks that are due within this time are handled together: there may be hundreds.
+/// Pause between two rounds of the thread. A round handles all clocks that are due, which may be
+/// hundreds.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Paces the clocks of some CPUs, all at one frequency, while it lives.
+/// Thread that paces the clocks of some CPUs at one frequency, until this value is dropped.
 pub(super) struct Pacemaker {
     shared: Arc<Shared>,
-    /// None once the thread has ended.
+    /// `None` once the thread has ended.
     thread: Option<JoinHandle<()>>,
     frequency: u64,
 }
 
 struct Shared {
     clocks: Mutex<Clocks>,
-    /// Signals another clock, or the end.
+    /// Signals a new clock, or the end.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Clocks {
-    /// By CPU. The descriptors stay open as long as they are here.
+    /// Descriptor and pace of each clock, by CPU. A descriptor stays open as long as it is here.
     paces: BTreeMap<u32, (RawFd, Pace)>,
     failure: Option<io::Error>,
     has_ended: bool,
@@ -68,7 +69,7 @@ impl Pacemaker {
         self.shared.clocks().paces.remove(&cpu);
     }
 
-    /// Restarts all clocks, with nothing to compensate.
+    /// Restarts all clocks without samples to compensate for.
     pub(super) fn begin(&self) {
         let mut clocks = self.shared.clocks();
         for (_, pace) in clocks.paces.values_mut() {
@@ -78,7 +79,7 @@ impl Pacemaker {
         self.shared.changed.notify_one();
     }
 
-    /// Returns why a clock could not be paced, once per failure.
+    /// Returns the error with which the kernel refused a period. Returns each error once.
     pub(super) fn take_failure(&self) -> Option<io::Error> {
         self.shared.clocks().failure.take()
     }
@@ -89,7 +90,7 @@ impl Drop for Pacemaker {
         self.shared.clocks().has_ended = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked leaves nothing to clean up.
+            // A thread that panicked leaves nothing that needs to be cleaned up.
             let _ = thread.join();
         }
     }
@@ -100,7 +101,7 @@ impl Shared {
         self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the thread.
+    /// Sets periods as they fall due, until the pacemaker ends. The thread runs this function.
     fn keep_pace(&self) {
         let mut clocks = self.clocks();
         while !clocks.has_ended {
@@ -123,7 +124,7 @@ impl Clocks {
                 continue;
             }
             let period = pace.next(now);
-            // SAFETY: the descriptor is open, and the period lives through the call.
+            // SAFETY: the descriptor is open, and the period lives until the call returns.
             if unsafe { libc::ioctl(*clock, SET_PERIOD, &raw const period) } != 0 {
                 self.failure = Some(io::Error::last_os_error());
             }

@@ -1,4 +1,4 @@
-//! Awaited cgroups, and the first thread in one: `include/targets/awaited_cgroups.h`.
+//! Awaited cgroups, and the first thread in a cgroup (`include/targets/awaited_cgroups.h`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,12 +12,12 @@ use super::{Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
-/// Maximum awaited cgroups that may come while others of the same name are remembered, and
-/// maximum cgroups that lead to them.
+/// Capacity of the maps of cgroups. One map has awaited cgroups that may appear while others of the
+/// same name are remembered. The other maps have cgroups that lead to awaited ones.
 pub(super) const ROOM: u32 = 1 << 12;
 
-/// Text around the ID in the names that runtimes give to a container's cgroup; `mark` of
-/// `containers.rs` parses them.
+/// Text before and after the ID in the name of a container's cgroup, by runtime. `mark` of
+/// `containers.rs` parses such names.
 const AROUND_ID: [(&str, &str); 7] = [
     ("", ""),
     ("docker-", ".scope"),
@@ -28,12 +28,12 @@ const AROUND_ID: [(&str, &str); 7] = [
     ("nerdctl-", ".scope"),
 ];
 
-/// A cgroup that does not exist yet, or that is measured again when it comes back. Names and
-/// IDs count only for cgroups that root alone can make: other users could choose the same
-/// names.
+/// A cgroup that does not exist yet, or that is measured again when it comes back. Unit names and
+/// container IDs count only for cgroups that root alone can make, because other users could choose
+/// the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AwaitedCgroup {
-    /// Cgroup at a path below the mount.
+    /// Cgroup at this path below the mount.
     At(String),
     /// Cgroup of the system's unit with this name.
     OfUnit(String),
@@ -41,14 +41,16 @@ pub enum AwaitedCgroup {
     OfContainer(String),
 }
 
-/// Maps a level at which names count, and a name, to the level below it; 0 for a target.
+/// Maps a level and the name of a cgroup there to the level below that cgroup, or to 0 if the
+/// cgroup is a target.
 type Places = BTreeMap<(u64, String), u64>;
 
 impl AwaitedCgroup {
     /// Maximum length of an awaited cgroup's name, in bytes.
     pub const LONGEST_NAME: usize = CGROUP_NAME_LENGTH - 2;
 
-    /// Returns the names of the cgroups on the way to it.
+    /// Returns the names of the cgroups from the root down to this cgroup, which programs must
+    /// recognize.
     fn names(&self) -> Vec<String> {
         match self {
             AwaitedCgroup::At(path) => parts(path).map(str::to_owned).collect(),
@@ -62,15 +64,14 @@ impl AwaitedCgroup {
         }
     }
 
-    /// Returns whether programs can recognize the cgroup when it comes: its names must be short
-    /// enough.
+    /// Returns whether the names are short enough for programs to recognize the cgroup.
     #[must_use]
     pub fn can_come(&self) -> bool {
         let names = self.names();
         names.iter().all(|name| name.len() <= Self::LONGEST_NAME)
     }
 
-    /// Returns whether `cgroup` is the awaited one.
+    /// Returns whether `cgroup` is this cgroup.
     fn matches(&self, cgroup: &Cgroup) -> bool {
         match self {
             AwaitedCgroup::At(path) => cgroup.path == *path,
@@ -92,7 +93,7 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
 #[derive(Debug, Default)]
 struct Route {
     places: Places,
-    /// Level of the children, by path.
+    /// Level of a cgroup's children, by the cgroup's path.
     levels: HashMap<String, u64>,
 }
 
@@ -122,8 +123,7 @@ impl Route {
             let place = (self.level_below(&above), part.to_owned());
             above = format!("{above}/{part}");
             match parts.peek() {
-                // All cgroups below a target are measured, so other awaited ones there do not
-                // matter.
+                // All cgroups below a target are measured, so awaited cgroups there do not matter.
                 None => _ = self.places.insert(place, 0),
                 Some(_) => {
                     let below = self.level_below(&above);
@@ -141,7 +141,7 @@ impl Route {
 }
 
 impl Targets {
-    /// Sizes the maps of awaited cgroups.
+    /// Sets the capacity of the maps of awaited cgroups.
     pub(super) fn configure_awaited_cgroups(&self, object: &mut OpenObject) -> Result<()> {
         if self.awaited_cgroups.is_empty() {
             return Ok(());
@@ -155,7 +155,7 @@ impl Targets {
         object.make_room(bpf::maps::HOLDING_UNITS, ROOM)
     }
 
-    /// Writes the awaited cgroups to the map, before the programs run.
+    /// Writes the awaited cgroups to the map. Callers do this before programs are attached.
     pub(super) fn fill_awaited_cgroups(&self, object: &LoadedObject) -> Result<()> {
         for ((level, name), below) in Route::to(&self.awaited_cgroups).places {
             let mut place = CgroupPlace {
@@ -165,7 +165,7 @@ impl Targets {
             for (to, from) in place.name.iter_mut().zip(name.bytes()) {
                 *to = from.cast_signed();
             }
-            // SAFETY: bytes alone.
+            // SAFETY: the value consists of bytes alone.
             let key = unsafe { plain::as_bytes(&place) };
             let value = below.to_ne_bytes();
             (object
@@ -176,9 +176,9 @@ impl Targets {
         Ok(())
     }
 
-    /// Tells the running programs which awaited cgroups exist: targets, and cgroups that lead
-    /// to them. Programs miss a cgroup whose parent they do not know when it is made, so this
-    /// goes from the root down.
+    /// Tells the running programs which awaited cgroups exist, and which cgroups lead to them. A
+    /// program misses a new cgroup whose parent it does not know, so this function goes from the
+    /// root down.
     pub(super) fn look_for_cgroups(&self, object: &LoadedObject) -> Result<()> {
         if self.awaited_cgroups.is_empty() {
             return Ok(());
@@ -206,14 +206,14 @@ impl Targets {
                 }
             }
         }
-        // Looks again, since cgroups may have been made before programs knew their parents.
+        // Processes may have made cgroups before programs knew the parents of these cgroups.
         let (at, named): (Vec<_>, Vec<_>) = (self.awaited_cgroups.iter())
             .partition(|awaited| matches!(awaited, AwaitedCgroup::At(_)));
         let at = at.into_iter().filter_map(|awaited| match awaited {
             AwaitedCgroup::At(path) => mount.cgroup(path),
             _ => None,
         });
-        // A name counts only for cgroups of root.
+        // A name counts only for a cgroup that root made.
         let mut there: Vec<Cgroup> = if named.is_empty() {
             Vec::new()
         } else {
@@ -228,7 +228,7 @@ impl Targets {
         Ok(())
     }
 
-    /// Makes a cgroup a target, although programs may have stored that it is none.
+    /// Makes a cgroup a target, although programs may have decided that it is none.
     fn add_cgroup(&self, cgroup: &Cgroup, object: &LoadedObject) -> Result<()> {
         let targets = object.map(bpf::maps::TARGET_CGROUPS)?;
         let id = cgroup.id.to_ne_bytes();
@@ -242,13 +242,13 @@ impl Targets {
             .context(format!("make {} a target", cgroup.path))?;
         let decided = object.map(bpf::maps::CGROUP_MEMBERSHIP)?;
         for id in decided.keys() {
-            // An entry that is gone was decided anew.
+            // A program may have deleted the entry meanwhile.
             let _ = decided.delete(&id);
         }
         Ok(())
     }
 
-    /// Notes that a thread is in a target, unless the programs saw it come.
+    /// Notes that a target cgroup has a thread, unless a program noted that already.
     pub(super) fn look_for_members(&self, object: &LoadedObject) -> Result<()> {
         let first = self.first_variable(object)?;
         if !self.await_members || first.get() != 0 {
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::Kernel;
 
-    /// Loads programs for targets.
+    /// Loads programs for these targets.
     fn object(targets: &Targets) -> LoadedObject {
         let kernel = Kernel::probe().unwrap();
         LoadedObject::of_tests(&bpf::offcputime::OBJECT, |object| {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_cgroup_that_came_before_programs_could_see_it_is_a_target() {
-        // The root exists, like a cgroup that was made meanwhile.
+        // The root cgroup stands for an awaited cgroup that was made meanwhile.
         let awaiting = |cgroups| Targets {
             cgroups,
             awaited_cgroups: vec![AwaitedCgroup::At("/".to_owned())],
@@ -291,12 +291,12 @@ mod tests {
         let targets = awaiting(vec![]);
         let object = object(&targets);
         let ids = object.map(bpf::maps::TARGET_CGROUPS).unwrap();
-        // A cgroup that was known before is written to the maps when the programs are loaded.
+        // A known cgroup is already in the maps when the programs are loaded.
         let known = awaiting(vec![root()]);
         known.look_for_cgroups(&object).unwrap();
         assert_eq!(ids.keys().count(), 0);
 
-        // The first call drops the programs' decisions, once.
+        // Only the first call deletes the programs' decisions.
         let decided = object.map(bpf::maps::CGROUP_MEMBERSHIP).unwrap();
         for left in [0, 1] {
             decided.update(&[7; 8], &[0], MapFlags::ANY).unwrap();
@@ -327,7 +327,7 @@ mod tests {
                 place(first + 2, "d", 0),
             ]
         );
-        // In any order.
+        // Both orders give the same route.
         for paths in [["/a", "/a/b"], ["/a/b", "/a"]] {
             let route = route(&paths.map(at));
             assert_eq!(route[0], place(first, "a", 0));

@@ -14,26 +14,26 @@ use crate::{Error, Result};
 
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// Maximum cgroups of users that are listed.
+/// Maximum number of users' cgroups in a list.
 const MOST_OF_USERS: usize = 1 << 16;
-/// Maximum bytes that are read of a file.
+/// Maximum number of bytes read from a file.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A cgroup.
+/// Cgroup of version 2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cgroup {
     /// Path below the mount, in the form of `/proc/PID/cgroup`: `/` for the root.
     pub path: String,
-    /// ID that is unique until the next boot: `id` of its `struct kernfs_node`
-    /// (include/linux/kernfs.h), the number of its folder's inode.
+    /// ID that is unique until the next boot: `id` of `struct kernfs_node`
+    /// (include/linux/kernfs.h). It is the inode number of the cgroup's folder.
     pub id: u64,
-    /// True if a cgroup above it is delegated (cgroup-v2.rst, "Delegation"): other users than
-    /// root can make cgroups there, and give them any name.
+    /// True if a cgroup above this one is delegated (cgroup-v2.rst, "Delegation"). Users other
+    /// than root can then make cgroups there, with any name.
     pub below_delegated: bool,
 }
 
 impl Cgroup {
-    /// Returns the last component of its path; empty for the root.
+    /// Returns the last component of the path; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
@@ -43,10 +43,10 @@ impl Cgroup {
 /// List of cgroups.
 #[derive(Debug, Default)]
 pub struct CgroupList {
-    /// Sorted by path.
+    /// Cgroups, sorted by path.
     pub cgroups: Vec<Cgroup>,
-    /// True if the list is complete. If users make very many cgroups, some of theirs are left
-    /// out.
+    /// True if the list is complete. If users make more cgroups than the limit, the list lacks some
+    /// of them.
     pub is_whole: bool,
 }
 
@@ -54,14 +54,14 @@ pub struct CgroupList {
 #[derive(Clone, Debug)]
 pub struct CgroupMount {
     folder: PathBuf,
-    /// Other mounts of the same cgroups.
+    /// Folders of other mounts of the same cgroups.
     others: Vec<PathBuf>,
-    /// Mounts of version 1.
+    /// Folders of mounts of cgroups of version 1.
     old: Vec<PathBuf>,
 }
 
 impl CgroupMount {
-    /// Finds the mount of this mount namespace.
+    /// Finds the mount that the mount namespace of this process shows.
     ///
     /// # Errors
     /// No cgroups of version 2 are mounted.
@@ -71,7 +71,7 @@ impl CgroupMount {
         CgroupMount::among(&mounts)
     }
 
-    /// Finds the mount in a list of mounts: proc(5).
+    /// Finds the mount in the text of a `mountinfo` file (proc(5)).
     fn among(mounts: &str) -> Result<CgroupMount> {
         let mut whole = Vec::new();
         let mut parts = Vec::new();
@@ -114,8 +114,8 @@ impl CgroupMount {
         &self.folder
     }
 
-    /// Converts a path to the form of `/proc/PID/cgroup`. The path may be one of the file
-    /// system, one below the mount, or have that form already. The cgroup may not exist yet.
+    /// Converts a path to the form of `/proc/PID/cgroup`. The path may be one of the file system,
+    /// may be relative to the mount, or may have that form already. The cgroup may not exist yet.
     ///
     /// # Errors
     /// The path is outside of the mount.
@@ -132,7 +132,7 @@ impl CgroupMount {
         }
         let mounts = || std::iter::once(&self.folder).chain(&self.others);
         let inside = mounts().find_map(|folder| path.strip_prefix(folder).ok());
-        // A path in a mount of version 1, and in none of version 2, is a cgroup of version 1.
+        // A path in a mount of version 1, and in no mount of version 2, is a cgroup of version 1.
         if inside.is_none() && self.old.iter().any(|folder| path.starts_with(folder)) {
             return outside("a cgroup of version 1");
         }
@@ -161,23 +161,24 @@ impl CgroupMount {
         })
     }
 
-    /// Returns metadata of a cgroup's folder, by a path without a leading `/`.
+    /// Returns metadata of a cgroup's folder. `below` is the path without a leading `/`.
     fn metadata(&self, below: &str) -> Option<Metadata> {
         let folder = self.folder.join(below);
         let found = fs::symlink_metadata(&folder)
             .ok()
             .filter(Metadata::is_dir)?;
         let system = rustix::fs::statfs(&folder).ok()?;
-        // A mount on top of a cgroup is no cgroup.
+        // A folder where another file system is mounted is no cgroup.
         (system.f_type.cast_unsigned() == CGROUP2_MAGIC).then_some(found)
     }
 
-    /// Returns whether a folder above a path without a leading `/` is delegated.
+    /// Returns whether a folder above a cgroup is delegated. `below` is the path without a leading
+    /// `/`.
     fn is_below_delegated(&self, below: &str) -> bool {
         let mut above = Path::new(below).ancestors().skip(1);
         above.any(|above| {
             let metadata = fs::symlink_metadata(self.folder.join(above));
-            // A folder that is gone meanwhile proves nothing.
+            // A folder that no longer exists counts as delegated.
             !metadata.is_ok_and(|metadata| !is_delegated(&metadata))
         })
     }
@@ -188,14 +189,15 @@ impl CgroupMount {
         self.below("", MOST_OF_USERS)
     }
 
-    /// Lists a cgroup, given without a leading `/`, and all cgroups below it, with at most
+    /// Lists a cgroup and all cgroups below it. `path` has no leading `/`. The list has at most
     /// `most_of_users` cgroups of users.
     fn below(&self, path: &str, most_of_users: usize) -> CgroupList {
         let mut found = Vec::new();
         let mut of_users = 0;
         let mut is_whole = true;
         let mut waiting = vec![(path.to_owned(), 0)];
-        // Users can make very many cgroups; root's come first, so that all of them are reached.
+        // Users can make very many cgroups. Root's cgroups come first, so that the list has all of
+        // them.
         let mut waiting_delegated = Vec::new();
         if self.is_below_delegated(path) {
             std::mem::swap(&mut waiting, &mut waiting_delegated);
@@ -244,19 +246,20 @@ impl CgroupMount {
         }
     }
 
-    /// Returns the processes in a cgroup and below it, ascending, as far as the caller's PID
-    /// namespace shows them.
+    /// Returns the processes in and below a cgroup, ascending. Leaves out processes that the
+    /// caller's PID namespace does not show.
     #[must_use]
     pub fn processes(&self, cgroup: &Cgroup) -> Vec<u32> {
         let mut pids = Vec::new();
         let below = self.below(cgroup.path.trim_start_matches('/'), MOST_OF_USERS);
         for cgroup in below.cgroups {
             let folder = self.folder.join(cgroup.path.trim_start_matches('/'));
-            // A cgroup that holds only threads, or is gone, has no processes.
+            // A cgroup that contains only threads has no processes. A cgroup that no longer exists
+            // has none either.
             let listed = read(&folder.join("cgroup.procs")).unwrap_or_default();
             pids.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
         }
-        // Processes of other namespaces read as 0.
+        // The kernel writes processes of other namespaces as 0.
         pids.retain(|pid| *pid != 0);
         pids.sort_unstable();
         pids.dedup();
@@ -264,14 +267,14 @@ impl CgroupMount {
     }
 }
 
-/// Returns whether other users than root can make cgroups in the one with this folder, like
-/// `is_delegated` of `include/targets/awaited_cgroups.h`.
+/// Returns whether users other than root can make cgroups in this folder, like `is_delegated` of
+/// `include/targets/awaited_cgroups.h`.
 fn is_delegated(folder: &Metadata) -> bool {
     let by_group = folder.mode() & Mode::WGRP.bits() != 0 && folder.gid() != 0;
     folder.uid() != 0 || by_group || folder.mode() & Mode::WOTH.bits() != 0
 }
 
-/// Returns the names of the folders in a folder.
+/// Returns the names of the folders inside a folder.
 pub(super) fn folders_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -285,7 +288,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns a path of a list of mounts without its escapes: `\040` is a space.
+/// Decodes the escapes of a path in `mountinfo`: `\040` is a space.
 fn unescaped(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -336,7 +339,7 @@ mod tests {
         assert!(message("").contains("mount -t cgroup2"), "{}", message(""));
     }
 
-    /// Folders stand for cgroups, since only their owners and modes matter.
+    /// Ordinary folders stand for cgroups, since only the owners and modes matter.
     #[test]
     fn a_cgroup_is_below_a_delegated_one_where_others_than_root_can_make_one() {
         let folder = tempfile::tempdir().unwrap();
@@ -378,7 +381,7 @@ mod tests {
         }
     }
 
-    /// Needs root.
+    /// This test needs root.
     #[test]
     fn very_many_cgroups_of_users_leave_out_none_of_roots_and_that_is_told() {
         const OF_EACH: usize = 8;

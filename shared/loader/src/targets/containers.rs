@@ -1,5 +1,5 @@
-//! Running containers: found by the paths of their cgroups, and named by the files of their
-//! runtimes. No daemon is asked.
+//! Finds running containers by the paths of their cgroups, and reads their names from files of the
+//! container runtimes. Asks no daemon.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,51 +12,51 @@ use serde::de::DeserializeOwned;
 
 use super::cgroups::{Cgroup, folders_in};
 
-/// Docker's folders, which have `ID/config.v2.json`.
+/// Docker's folders. A folder contains `ID/config.v2.json` for each container.
 const DOCKER: [&str; 2] = [
     "var/lib/docker/containers",
     "var/snap/docker/common/var-lib-docker/containers",
 ];
-/// Podman's and CRI-O's lists of containers.
+/// Files with the containers of Podman and CRI-O.
 const STORAGE: [&str; 2] = [
     "var/lib/containers/storage/overlay-containers/containers.json",
     "var/lib/containers/storage/vfs-containers/containers.json",
 ];
-/// containerd's folder, which has `NAMESPACE/ID/config.json`.
+/// containerd's folder, which contains `NAMESPACE/ID/config.json`.
 const CONTAINERD: &str = "run/containerd/io.containerd.runtime.v2.task";
-/// CRI-O's folder, which has `ID/userdata/config.json`.
+/// CRI-O's folder, which contains `ID/userdata/config.json`.
 const CRI_O: &str = "run/containers/storage/overlay-containers";
 
-/// Annotations with the name of a container.
+/// Annotations that contain the name of a container.
 const NAMES: [&str; 3] = [
     "io.kubernetes.cri.container-name",
     "io.kubernetes.container.name",
     "nerdctl/name",
 ];
-/// Annotations with the name of the container's pod.
+/// Annotations that contain the name of a container's pod.
 const PODS: [&str; 2] = ["io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name"];
 
-/// Digits of an ID.
+/// Number of digits of a container's ID.
 const ID_LENGTH: usize = 64;
-/// Maximum bytes that are read of a file: of one container's, and of a list.
+/// Maximum bytes that are read of the file of one container, and of a list of containers.
 const MOST_OF_ONE: u64 = 4 << 20;
 const MOST_OF_LIST: u64 = 64 << 20;
-/// Maximum namespaces of containerd that are read.
+/// Maximum number of containerd's namespaces that are read.
 const MOST_NAMESPACES: usize = 256;
 
-/// A container that runs.
+/// Running container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Its ID, in hexadecimal digits; empty if the runtime uses names only.
+    /// ID in hexadecimal digits; empty if the runtime uses names only.
     pub id: String,
-    /// Its names, possibly none. In a pod also the pod's name, a `/` and its own.
+    /// Names, possibly none. A container in a pod also has the name `POD/NAME`.
     pub names: Vec<String>,
-    /// Its cgroup.
+    /// Cgroup of the container.
     pub cgroup: Cgroup,
 }
 
 impl Container {
-    /// Returns the name for messages: its first name, or the start of its ID.
+    /// Returns the name for messages: the first name, or the start of the ID if there is no name.
     #[must_use]
     pub fn shown(&self) -> &str {
         let first = self.names.first();
@@ -64,7 +64,8 @@ impl Container {
     }
 }
 
-/// Returns the containers among all cgroups, by the files below `root`: `/`, except in tests.
+/// Returns the containers among all cgroups. Their names come from files below `root`, which is `/`
+/// except in tests.
 #[must_use]
 pub fn containers(all: &[Cgroup], root: &Path) -> Vec<Container> {
     let marked: Vec<(Mark, &Cgroup)> = all
@@ -89,9 +90,9 @@ pub fn containers(all: &[Cgroup], root: &Path) -> Vec<Container> {
     marked.into_iter().map(container).collect()
 }
 
-/// Returns the IDs of the containers with a name in the files of Docker, Podman or CRI-O below
-/// `root`, running or not, ascending. Other runtimes have no files of containers that do not
-/// run.
+/// Returns the IDs of the containers with this name, ascending. Reads the files of Docker, Podman
+/// or CRI-O below `root`, which also describe stopped containers. Other runtimes keep no files for
+/// stopped containers.
 #[must_use]
 pub fn ids_of_name(name: &str, root: &Path) -> Vec<String> {
     let runtimes = Runtimes::below(root);
@@ -106,13 +107,13 @@ pub fn ids_of_name(name: &str, root: &Path) -> Vec<String> {
     ids
 }
 
-/// Returns whether a text is a complete ID.
+/// Returns whether a text is a complete container ID.
 #[must_use]
 pub fn is_whole_id(text: &str) -> bool {
     text.len() == ID_LENGTH && is_hexadecimal(text)
 }
 
-/// The ID or the name in the path of a container's cgroup.
+/// ID or name in the path of a container's cgroup.
 #[derive(Debug, PartialEq, Eq)]
 enum Mark<'a> {
     Id(&'a str),
@@ -121,7 +122,7 @@ enum Mark<'a> {
 
 fn mark(path: &str) -> Option<Mark<'_>> {
     let (above, name) = path.rsplit_once('/')?;
-    // LXC and LXD.
+    // LXC and LXD use this name.
     if let Some(name) = name.strip_prefix("lxc.payload.") {
         return Some(Mark::Name(name.to_owned()));
     }
@@ -129,7 +130,7 @@ fn mark(path: &str) -> Option<Mark<'_>> {
     if matches!(parent, "lxc" | "lxc.payload") {
         return Some(Mark::Name(name.to_owned()));
     }
-    // systemd-nspawn.
+    // systemd-nspawn uses these names.
     let of_machine = |name: &str| Some(Mark::Name(unescaped(name)));
     if let Some(instance) = name.strip_prefix("systemd-nspawn@") {
         return instance.strip_suffix(".service").and_then(of_machine);
@@ -138,24 +139,24 @@ fn mark(path: &str) -> Option<Mark<'_>> {
     if let Some(machine) = scope.and_then(|scope| scope.strip_prefix("machine-")) {
         return of_machine(machine);
     }
-    // `docker-ID.scope`, `libpod-ID.scope`, `crio-ID.scope`, `cri-containerd-ID.scope`, or
-    // without systemd `libpod-ID` and the bare ID.
+    // With systemd, the name is `docker-ID.scope`, `libpod-ID.scope`, `crio-ID.scope` or
+    // `cri-containerd-ID.scope`. Without systemd, it is `libpod-ID` or `ID`.
     let (runtime, id) = match scope.unwrap_or(name).rsplit_once('-') {
         Some((runtime, id)) => (runtime, id),
         None => ("", name),
     };
-    // A container's monitor is no container.
+    // The cgroup of a container's monitor (conmon) is no container.
     (is_whole_id(id) && !runtime.ends_with("conmon")).then_some(Mark::Id(id))
 }
 
-/// Returns whether a text has digits of an ID only, at least one.
+/// Returns whether a text consists of at least one lower-case hexadecimal digit.
 #[must_use]
 pub fn is_hexadecimal(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     !text.is_empty() && text.bytes().all(is_digit)
 }
 
-/// Returns the name in a unit's name: `\x2d` is a dash (systemd.unit(5), "String escaping").
+/// Decodes the escapes of a unit's name: `\x2d` is a dash (systemd.unit(5), "String escaping").
 fn unescaped(name: &str) -> String {
     let mut parts = name.split("\\x");
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -177,28 +178,28 @@ fn unescaped(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Docker's file of a container.
+/// Docker's description of a container.
 #[derive(Deserialize)]
 struct DockerContainer {
-    /// With a leading `/`.
+    /// Name with a leading `/`.
     #[serde(rename = "Name")]
     name: String,
 }
 
-/// A container in the list of Podman or CRI-O.
+/// Entry of a container in the list of Podman or CRI-O.
 #[derive(Deserialize)]
 struct StoredContainer {
     id: String,
     names: Option<Vec<String>>,
 }
 
-/// Every runtime's description of a container: the OCI's config.json.
+/// OCI description of a container (config.json), which containerd and CRI-O write.
 #[derive(Deserialize)]
 struct OciContainer {
     annotations: Option<HashMap<String, String>>,
 }
 
-/// Data from the files of runtimes.
+/// Data from the files of container runtimes.
 struct Runtimes<'a> {
     root: &'a Path,
     stored: HashMap<String, Vec<String>>,
@@ -223,7 +224,7 @@ impl Runtimes<'_> {
         }
     }
 
-    /// Returns all names of a container.
+    /// Returns all names of the container with this ID.
     fn names(&self, id: &str) -> Vec<String> {
         let mut names = self.stored.get(id).cloned().unwrap_or_default();
         for folder in DOCKER {
@@ -244,7 +245,7 @@ impl Runtimes<'_> {
     }
 }
 
-/// Returns the names in annotations.
+/// Returns the names of a container from its annotations.
 fn annotated(annotations: &HashMap<String, String>) -> Vec<String> {
     let first = |keys: &[&str]| keys.iter().find_map(|key| annotations.get(*key)).cloned();
     let Some(name) = first(&NAMES) else {
@@ -254,9 +255,9 @@ fn annotated(annotations: &HashMap<String, String>) -> Vec<String> {
     std::iter::once(name).chain(in_pod).collect()
 }
 
-/// Parses a JSON file; `None` if it is missing, has another form, or is too large.
+/// Parses a JSON file; `None` if the file is missing, has another form, or is too large.
 fn parse<T: DeserializeOwned>(path: &Path, most: u64) -> Option<T> {
-    // Does not wait for a FIFO.
+    // NONBLOCK keeps `open` from waiting if the path is a FIFO.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok()?;
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(unescaped("a\\x2db\\xzz\\x2"), "a-b\\xzz\\x2");
     }
 
-    /// Makes the files of each runtime, as far as they matter.
+    /// Makes the files of each runtime, with only the fields that matter.
     fn state() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let write = |path: String, text: String| {
@@ -393,7 +394,7 @@ mod tests {
         assert_eq!(ids("web"), [id('a')]);
         assert_eq!(ids("db"), [id('b')]);
         assert!(ids("cache").is_empty());
-        // Docker has other folders there, too.
+        // Docker also has folders there that are no containers.
         let other = root.path().join(DOCKER[0]).join("abc");
         fs::create_dir_all(&other).unwrap();
         fs::write(other.join("config.v2.json"), r#"{"Name": "/web"}"#).unwrap();

@@ -11,9 +11,9 @@ use super::{ProcessNames, Targets, living_threads};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result, monotonic_ns};
 
-/// Programs that add targets: `include/targets/children.h`,
-/// `include/targets/awaited_cgroups.h`. The ones for awaited targets come first, so that
-/// DESCRIBE_PROGRAM also describes what these targets execute.
+/// Programs that add targets (`include/targets/children.h`, `include/targets/awaited_cgroups.h`).
+/// Programs for awaited targets come first, so that DESCRIBE_PROGRAM also describes the programs
+/// that these targets execute.
 const FOLLOWERS: [ProgramName; 7] = [
     programs::AWAIT_CGROUP,
     programs::AWAIT_MEMBER,
@@ -25,7 +25,7 @@ const FOLLOWERS: [ProgramName; 7] = [
 ];
 
 impl Targets {
-    /// Chooses the programs to load, and sizes their maps.
+    /// Chooses the programs to load, and sets the capacity of their maps.
     pub(super) fn configure_followers(&self, object: &mut OpenObject) -> Result<()> {
         let followers = self.followers();
         for follower in FOLLOWERS {
@@ -34,14 +34,15 @@ impl Targets {
         if self.is_judged_by_programs() {
             object.set(bpf::constants::FILTER_PIDS, true)?;
             object.make_room_for_threads(bpf::maps::TARGET_PIDS)?;
-            // A name that the kernel cuts off has two entries.
+            // A name that is longer than a thread's name needs two entries: the whole name, and its
+            // start.
             let names = u32::try_from(2 * self.awaited.len().max(1)).unwrap_or(u32::MAX);
             object.make_room(bpf::maps::AWAITED_PROGRAMS, names)?;
         }
         Ok(())
     }
 
-    /// Returns the programs that are needed.
+    /// Returns the programs that these targets need.
     fn followers(&self) -> Vec<ProgramName> {
         let cgroups_are_awaited = !self.awaited_cgroups.is_empty();
         let needed = |follower: &ProgramName| match *follower {
@@ -55,7 +56,8 @@ impl Targets {
         FOLLOWERS.into_iter().filter(needed).collect()
     }
 
-    /// Attaches the programs, as long as the links live, and adds the targets that came before.
+    /// Attaches the programs and adds the targets that appeared earlier. The programs are attached
+    /// as long as the links live.
     pub(super) fn follow(&self, object: &LoadedObject) -> Result<Vec<Link>> {
         for name in &self.awaited {
             wait_for(name, object)?;
@@ -64,15 +66,15 @@ impl Targets {
         let links = object.attach(&self.followers())?;
         self.add_awaited_processes(object)?;
         self.look_for_cgroups(object)?;
-        // It is not known which thread of a process forked a child.
+        // The kernel does not record which thread of a process forked a child.
         if self.children && self.tids.is_empty() && self.is_any_named() {
             self.add_descendants(object)?;
         }
         Ok(links)
     }
 
-    /// Makes targets of the existing descendants of targets, while programs add the children
-    /// that these fork meanwhile.
+    /// Makes targets of the existing descendants of targets. Programs add the children that these
+    /// descendants fork meanwhile.
     fn add_descendants(&self, object: &LoadedObject) -> Result<()> {
         let mut added = HashSet::new();
         loop {
@@ -82,14 +84,14 @@ impl Targets {
                     make_target(ids, object)?;
                 }
             }
-            // A process that was no target yet may have forked a child meanwhile.
+            // A process that was no target yet may have forked a child during this round.
             if added.len() == known {
                 return Ok(());
             }
         }
     }
 
-    /// Makes targets of awaited processes that came before the programs could see them.
+    /// Makes targets of awaited processes that started before the programs were attached.
     fn add_awaited_processes(&self, object: &LoadedObject) -> Result<()> {
         if self.awaited.is_empty() {
             return Ok(());
@@ -119,7 +121,7 @@ fn wait_for(name: &str, object: &LoadedObject) -> Result<()> {
         for (to, from) in key.text.iter_mut().zip(text) {
             *to = from.cast_signed();
         }
-        // SAFETY: bytes alone.
+        // SAFETY: the value consists of bytes alone.
         let key = unsafe { plain::as_bytes(&key) };
         awaited
             .update(key, &[kind.0 as u8], MapFlags::ANY)
@@ -139,7 +141,7 @@ fn awaited_names(name: &str) -> Vec<(&[u8], AwaitedName)> {
     names
 }
 
-/// Makes a target of a thread's process.
+/// Makes the process of a thread a target.
 fn make_target(ids: &ThreadIds, object: &LoadedObject) -> Result<()> {
     let (pid, started) = (ids.pid.to_ne_bytes(), ids.process_started.to_ne_bytes());
     object
@@ -148,7 +150,7 @@ fn make_target(ids: &ThreadIds, object: &LoadedObject) -> Result<()> {
         .context(format!("make {} a target", ids.pid))
 }
 
-/// Returns one thread of each descendant of a target that is no target itself, without
+/// Returns one thread of each descendant of a target that is no target itself. Leaves out
 /// bystanders and their descendants.
 fn descendants<'a>(threads: &'a [ThreadIds], bystanders: &[u32]) -> Vec<&'a ThreadIds> {
     let targets = threads.iter().filter(|ids| ids.is_target != 0);
@@ -181,7 +183,7 @@ mod tests {
             is_target,
             ..ThreadIds::default()
         };
-        // IDs wrap around: a child's may be below its parent's.
+        // IDs wrap around, so a child's ID may be below its parent's.
         let threads = [
             ids(1, 0, 0),
             ids(20, 30, 0),
@@ -190,7 +192,7 @@ mod tests {
             ids(30, 40, 0),
             ids(40, 1, 1),
             ids(41, 40, 1),
-            // A tool that a target has run, and its child.
+            // A tool that a target runs, and the tool's child.
             ids(50, 40, 0),
             ids(51, 50, 0),
         ];

@@ -1,5 +1,5 @@
-//! Targets by membership, which threads can join and leave: `include/targets/cgroups.h` and
-//! `include/clock/moves.h`.
+//! Targets by membership: threads in some cgroups or mount namespaces, which threads can join and
+//! leave (`include/targets/cgroups.h`, `include/clock/moves.h`).
 
 use bpf::{ProgramName, constants, maps, programs};
 use libbpf_rs::{MapCore, MapFlags};
@@ -8,26 +8,27 @@ use super::{Targets, awaited_cgroups, pinned_maps};
 use crate::error::Context;
 use crate::{LoadedObject, OpenObject, Result};
 
-/// Maximum cgroups whose membership programs store.
+/// Maximum number of cgroups whose membership programs store.
 const ROOM_FOR_CGROUPS: u32 = 1 << 14;
-/// Maximum processes whose moves programs store, until user space has handled them.
+/// Maximum number of processes whose moves programs store until user space has handled them.
 const ROOM_FOR_MOVES: u32 = 1 << 12;
-/// Programs that run only if threads can join and leave; objects without a thread clock lack
-/// them.
+/// Programs that run only if threads can join and leave. Objects without a thread clock lack them.
 const PROGRAMS: [ProgramName; 2] = [programs::NOTE_MOVE, programs::FIND_DEPARTED];
 
 impl Targets {
-    /// Returns whether the targets depend on cgroups or mount namespaces, and so may change.
+    /// Returns whether the targets depend on cgroups or mount namespaces, so that threads can join
+    /// and leave.
     pub fn by_membership(&self) -> bool {
         self.has_cgroups() || self.has_pinned_maps()
     }
 
-    /// Returns whether the targets depend on maps that others may change at any time.
+    /// Returns whether the targets depend on pinned maps, which other programs may change at any
+    /// time.
     pub fn has_pinned_maps(&self) -> bool {
         self.cgroup_map.is_some() || self.mount_namespace_map.is_some()
     }
 
-    /// Configures the filters. Neither loads programs nor sizes maps that are not needed.
+    /// Configures the filters. Loads no programs and sizes no maps that are not needed.
     pub(super) fn configure_membership(&self, object: &mut OpenObject) -> Result<()> {
         let by_membership = self.by_membership();
         for program in PROGRAMS {

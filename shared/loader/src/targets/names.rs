@@ -1,4 +1,4 @@
-//! Processes by name.
+//! Names of processes.
 
 use std::fs;
 use std::io;
@@ -6,20 +6,20 @@ use std::path::Path;
 
 use process::living_thread;
 
-/// Names of a process.
+/// Names of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessNames {
-    /// Its ID, in the caller's PID namespace.
+    /// ID in the caller's PID namespace.
     pub pid: u32,
-    /// Name of its first thread, at most 15 bytes (`TASK_COMM_LEN` of include/linux/sched.h).
+    /// Name of the first thread, at most 15 bytes (`TASK_COMM_LEN` of include/linux/sched.h).
     pub comm: String,
-    /// File name of its executable; kernel threads have none.
+    /// File name of the executable; `None` for a kernel thread.
     pub executable: Option<String>,
 }
 
 /// Maximum length of a thread's name in the kernel, in bytes.
 const LONGEST_COMM: usize = 15;
-/// End of `/proc/PID/exe` once the file is gone.
+/// End of the target of `/proc/PID/exe` once the file is deleted.
 const DELETED: &str = " (deleted)";
 
 impl ProcessNames {
@@ -37,7 +37,7 @@ impl ProcessNames {
                 .to_str()
                 .and_then(|name| name.parse().ok());
             let pid = pid.filter(|pid| *pid != own);
-            // A process that ended meanwhile has no names.
+            // A process that has ended meanwhile has no names.
             all.extend(pid.and_then(|pid| ProcessNames::read(pid, &entry.path())));
         }
         all.sort_unstable_by_key(|names| names.pid);
@@ -45,7 +45,7 @@ impl ProcessNames {
     }
 
     fn read(pid: u32, folder: &Path) -> Option<ProcessNames> {
-        // A zombie still has a name.
+        // The `comm` of a zombie can still be read.
         let living = living_thread(pid)?;
         let comm = fs::read(folder.join("comm")).ok()?;
         let comm = String::from_utf8_lossy(&comm);
@@ -65,18 +65,19 @@ impl ProcessNames {
         })
     }
 
-    /// Returns whether the process has a name: its thread's or its executable's.
+    /// Returns whether the process has this name: the name of its first thread or of its
+    /// executable.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let executable = self.executable.as_deref();
-        // The kernel cuts a thread's name off. The executable's name has the rest, if it begins
-        // with the thread's.
+        // The kernel cuts off long thread names. If the executable's name begins with the thread's
+        // name, it shows the rest.
         let is_rest_known = executable.is_some_and(|whole| whole.starts_with(&self.comm));
         let is_cut = self.comm.len() == LONGEST_COMM && !is_rest_known;
         self.comm == name || executable == Some(name) || is_cut && name.starts_with(&self.comm)
     }
 
-    /// Returns both names, or one if they are the same.
+    /// Returns the names of the thread and of the executable, or one name if both are the same.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         let executable = self.executable.as_deref();
         let other = executable.filter(|executable| *executable != self.comm);

@@ -1,5 +1,5 @@
-//! bcc's filters: maps that other programs pin, fill and change meanwhile, as described in
-//! bcc's documentation (`special_filtering.md`).
+//! bcc's filters: maps that other programs pin, fill and change while a tool runs
+//! (`special_filtering.md` in bcc's documentation).
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use libbpf_rs::{MapCore, MapHandle, MapType};
 use crate::error::Context;
 use crate::{Error, Result};
 
-/// Size of the keys in bytes: IDs of cgroups or mount namespaces.
+/// Size of a key, in bytes. A key is the ID of a cgroup or of a mount namespace.
 const KEY_SIZE: u32 = size_of::<u64>() as u32;
 
-/// Opens a pinned map. The type of its values does not matter.
+/// Opens a pinned map, with values of any type.
 ///
 /// # Errors
-/// There is no map at the path, or it is of another type.
+/// No map is pinned at the path, or the map is of another type.
 pub(super) fn open(path: &Path) -> Result<MapHandle> {
     let shown = path.display();
     let map = MapHandle::from_pinned_path(path)

@@ -2,11 +2,11 @@
 
 use super::cgroups::Cgroup;
 
-/// Suffixes of the units that have cgroups: systemd.unit(5).
+/// Suffixes of the units that have cgroups (systemd.unit(5)).
 const KINDS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", ".swap"];
 
-/// Returns the cgroups of this machine's units, those of users' service managers included.
-/// Units of a systemd in a container are not among them.
+/// Returns the cgroups of this machine's units, including the units of users' service managers.
+/// Leaves out units of a systemd in a container.
 pub fn units<'a, All>(all: All) -> impl Iterator<Item = &'a Cgroup> + Clone
 where
     All: IntoIterator<Item = &'a Cgroup, IntoIter: Clone>,
@@ -14,14 +14,14 @@ where
     all.into_iter().filter(|cgroup| is_unit(&cgroup.path))
 }
 
-/// Returns whether a unit is the system's: no user's service manager started it, and no user
-/// can have made it up.
+/// Returns whether a unit belongs to the system's service manager. No user's service manager
+/// started such a unit, and no user can forge it.
 #[must_use]
 pub fn is_unit_of_system(unit: &Cgroup) -> bool {
     !unit.below_delegated && parts_above(&unit.path).is_some_and(|mut parts| parts.all(is_slice))
 }
 
-/// Returns the full name of a unit: `nginx` means `nginx.service`.
+/// Returns the full name of a unit. `nginx` stands for `nginx.service`.
 #[must_use]
 pub fn unit_name(name: &str) -> String {
     if KINDS.iter().any(|kind| name.ends_with(kind)) {
@@ -31,8 +31,8 @@ pub fn unit_name(name: &str) -> String {
     }
 }
 
-/// Returns whether the system's systemd puts units into a cgroup: slices can be in slices, and
-/// other units are in slices.
+/// Returns whether the system's systemd puts units into a cgroup. systemd puts slices into slices,
+/// and other units into slices.
 pub(super) fn holds_units_of_system(cgroup: &Cgroup) -> bool {
     let mut parts = cgroup.path.split('/').filter(|part| !part.is_empty());
     !cgroup.below_delegated && parts.all(is_slice)
@@ -42,14 +42,14 @@ fn is_slice(part: &str) -> bool {
     part.ends_with(".slice")
 }
 
-/// Returns the names of the cgroups above one; `None` for the root.
+/// Returns the names of the cgroups above a cgroup; `None` if the path has no `/`.
 fn parts_above(path: &str) -> Option<impl Iterator<Item = &str>> {
     let (above, _) = path.rsplit_once('/')?;
     Some(above.split('/').filter(|part| !part.is_empty()))
 }
 
-/// Returns whether a path is a unit's. A user's systemd is a service, and holds units as slices
-/// do.
+/// Returns whether a path is that of a unit. A user's systemd is a service, and holds units as
+/// slices do.
 fn is_unit(path: &str) -> bool {
     let holds_units =
         |part: &str| is_slice(part) || part.starts_with("user@") && part.ends_with(".service");
@@ -97,10 +97,10 @@ mod tests {
         for (path, below_delegated, is_of_system) in [
             ("/system.slice/nginx.service", false, true),
             ("/system.slice/nginx.service", true, false),
-            // The system's systemd starts a user's.
+            // The system's systemd starts the systemd of a user.
             ("/user.slice/user-1000.slice/user@1000.service", false, true),
             ("/user.slice/user-1000.slice/session-3.scope", false, true),
-            // Root has a systemd of its own, too.
+            // Root also has a systemd of its own.
             (
                 "/user.slice/user-0.slice/user@0.service/app.slice/web.service",
                 false,

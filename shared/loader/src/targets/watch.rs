@@ -1,4 +1,4 @@
-//! Watches whether any target is still alive.
+//! Watches whether a target is still alive.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,14 +9,15 @@ use crate::{LoadedObject, Result};
 /// Interval between checks of the targets.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Watches for the end of all targets; cheap to ask often.
+/// Watch for the end of all targets. Frequent queries cost little.
 pub struct TargetWatch<'a> {
-    /// Targets that have not ended; `None` if others may come, as when everything is measured.
+    /// Targets that have not ended; `None` if more targets can appear, as when everything is
+    /// measured.
     alive: Option<Vec<Target>>,
-    /// Returns the living processes of the tree, if the targets are one.
+    /// Function that returns the living processes of the tree, if the targets are a tree.
     tree: Option<Tree<'a>>,
     looked: Instant,
-    /// Time of the last walk through the tree, which costs more.
+    /// Time of the last listing of the tree, which costs more than a check of `alive`.
     listed: Option<Instant>,
 }
 
@@ -25,18 +26,19 @@ type Tree<'a> = Box<dyn Fn() -> Result<Vec<u32>> + 'a>;
 /// A target that has not ended.
 enum Target {
     Process(ProcessHandle),
-    /// A process without a handle, as when too many files are open.
+    /// A process without a handle, for example because this process has too many open files.
     Unheld(u32),
     Thread(u32),
 }
 
 impl<'a> TargetWatch<'a> {
-    /// Makes a watch of targets that programs measure.
+    /// Makes a watch of the targets that programs measure.
     pub fn new(targets: &'a Targets, object: &'a LoadedObject) -> Self {
         let tree = || {
             let threads = targets.threads(object)?.into_iter();
             let pids = threads.map(|ids| ids.namespace_pid);
-            // A shell's tree includes this process and its ancestors.
+            // The tree of a shell includes this process and its ancestors, which would keep the
+            // tree alive.
             let waiting = this_and_its_ancestors();
             Ok(pids.filter(|pid| !waiting.contains(pid)).collect())
         };
@@ -57,8 +59,8 @@ impl<'a> TargetWatch<'a> {
         }
     }
 
-    /// Returns whether a target is still alive. A process is alive while any of its threads is,
-    /// and a tree while any of its processes is.
+    /// Returns whether a target is still alive. A process is alive while any of its threads is
+    /// alive, and a tree while any of its processes is alive.
     ///
     /// # Errors
     /// The threads of a tree cannot be listed.
@@ -66,7 +68,7 @@ impl<'a> TargetWatch<'a> {
         let Some(alive) = &mut self.alive else {
             return Ok(true);
         };
-        // A check of one handle costs next to nothing.
+        // A check of a single handle costs next to nothing, so it needs no interval.
         if self.looked.elapsed() >= LOOK_INTERVAL || matches!(alive[..], [Target::Process(_)]) {
             self.looked = Instant::now();
             alive.retain(Target::lives);
@@ -77,17 +79,17 @@ impl<'a> TargetWatch<'a> {
                 return Ok(true);
             }
             self.listed = Some(Instant::now());
-            // One living process is enough.
+            // One living process is enough to keep the tree alive.
             alive.extend(tree()?.first().map(|&pid| Target::process(pid)));
         }
         Ok(!alive.is_empty())
     }
 }
 
-/// Returns this process, its parent, and so on.
+/// Returns the IDs of this process, its parent, and all further ancestors.
 fn this_and_its_ancestors() -> Vec<u32> {
     let parent_of = |pid: u32| -> Option<u32> {
-        // Read as bytes: the name can be any bytes.
+        // The file is read as bytes, because the name of the process can contain any bytes.
         let status = fs::read(format!("/proc/{pid}/status")).ok()?;
         let status = String::from_utf8_lossy(&status);
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
@@ -95,7 +97,7 @@ fn this_and_its_ancestors() -> Vec<u32> {
     };
     let mut line = vec![std::process::id()];
     while let Some(parent) = line.last().and_then(|&pid| parent_of(pid)) {
-        // The first process has no parent.
+        // The parent of the first process is 0.
         if parent == 0 || line.contains(&parent) {
             break;
         }
@@ -164,7 +166,7 @@ mod tests {
             while watch.lives().unwrap() {
                 watch.look_again();
             }
-            // The same without a handle.
+            // The same check for a target without a handle.
             assert!(!is_process_alive(child.id()));
             child.wait().unwrap();
             assert!(!start_watch(pids, tids).lives().unwrap());

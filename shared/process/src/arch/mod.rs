@@ -1,4 +1,4 @@
-//! The architecture that processes run on.
+//! Architecture that processes run on.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -1,14 +1,14 @@
-//! Demangles names of Rust and C++: returns them as the programmer wrote them.
+//! Demangles names of Rust and C++ functions into the names in the source.
 //!
-//! blazesym can demangle too, but without a bound: a mangled C++ name of 300 bytes that refers
-//! back to itself stands for gigabytes of text.
+//! blazesym can demangle too, but without a bound. A mangled C++ name of 300 bytes can refer back
+//! to itself and stand for gigabytes of text.
 
 use std::borrow::Cow;
 use std::fmt::{Error, Result, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Maximum bytes of a demangled name. A name that would become longer stays mangled.
+/// Maximum size of a demangled name, in bytes. A name that would become longer stays mangled.
 pub(crate) const LONGEST: usize = 16 << 10;
 
 /// Text that does not grow beyond [`LONGEST`].
@@ -34,7 +34,7 @@ pub(crate) fn demangle(name: &str) -> Cow<'_, str> {
 
 fn rust(name: &str) -> Option<String> {
     let mut text = Bounded::default();
-    // `{:#}` leaves out the hash.
+    // `{:#}` omits the hash.
     write!(text, "{:#}", rustc_demangle::try_demangle(name).ok()?).ok()?;
     Some(text.0)
 }

@@ -13,28 +13,28 @@ use crate::naming::files::sources::{Place, Sources, has_debug_information, place
 use crate::naming::files::symbols::Symbol;
 use crate::naming::wanted::Wanted;
 
-/// Symbol and place in the source of an offset in a file.
+/// Symbol and source place for an offset in a file.
 pub(crate) struct Found {
     /// Virtual address of the offset.
     pub(crate) address: u64,
     /// Symbol that covers the address.
     pub(crate) symbol: Option<Symbol>,
-    /// Place in the source by the debug information.
+    /// Source place from the debug information.
     pub(crate) place: Place,
 }
 
-/// Finds symbols and places of offsets in a file. Offsets that the file does not load as code are
-/// left out.
+/// Finds symbols and source places for offsets in a file. Leaves out offsets that the file does not
+/// load as code.
 ///
 /// # Errors
-/// If a symbol table cannot be read.
+/// A symbol table cannot be read.
 pub(crate) fn find_at_offsets<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,
     offsets: &[u64],
     sources: Sources,
 ) -> Result<HashMap<u64, Found>> {
-    // The headers of the file show where it is mapped. The headers of its debug file do not.
+    // Only the headers of the file itself show its mappings. The headers of its debug file do not.
     let addresses = offsets
         .iter()
         .filter_map(|&offset| Some((offset, elf.segments().address(offset)?)));
@@ -43,7 +43,7 @@ pub(crate) fn find_at_offsets<'f>(
     let symbols = symbols::names(elf, separate, &wanted)?;
     let debug = [Some(elf), separate].into_iter().flatten();
     let mut debug = debug.filter(|elf| sources != Sources::None && has_debug_information(elf));
-    // Invalid debug information does not keep symbols from being found.
+    // If the debug information is invalid, symbols can still be found.
     let places = debug.next_back().map(|elf| places(elf, &wanted, sources));
     let places = places.and_then(Result::ok).unwrap_or_default();
     let found = addresses.into_iter().map(|(offset, address)| {

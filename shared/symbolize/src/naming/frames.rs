@@ -1,4 +1,4 @@
-//! Frames of locations, named or not.
+//! Frames of locations, with or without names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Frames {
     pub(crate) interpreted: InterpretedFunctions,
     /// Module of the vDSO.
     pub(crate) vdso: Arc<Module>,
-    /// Module of code that processes compiled.
+    /// Module of code that processes compiled at run time.
     pub(crate) jit: Arc<Module>,
     /// Module of the kernel proper.
     pub(crate) kernel: Arc<Module>,
@@ -39,13 +39,12 @@ impl Frames {
         }
     }
 
-    /// Returns whether a location was named.
+    /// Returns whether a location has a frame with a name or without.
     pub(crate) fn has(&self, location: Location) -> bool {
         self.named.contains_key(&location)
     }
 
-    /// Returns the frame of a location. A location that was not named has a frame without a
-    /// symbol.
+    /// Returns the frame of a location. If the location was not named, the frame has no symbol.
     pub(crate) fn frame(&self, location: Location, images: &Images) -> Frame {
         match self.named.get(&location) {
             Some(frame) => frame.clone(),
@@ -86,8 +85,8 @@ impl Frames {
         }
     }
 
-    /// Keeps the symbols and places that were found at offsets in a file. `location` returns the
-    /// location of an offset.
+    /// Stores the symbols and source places that were found at offsets in a file. `location`
+    /// returns the location for an offset.
     pub(crate) fn keep_found(
         &mut self,
         found: HashMap<u64, Found>,
@@ -106,7 +105,7 @@ impl Frames {
         }
     }
 
-    /// Keeps the frame of a location, with the name of the symbol if there is one.
+    /// Stores the frame of a location, with the name of the symbol if there is one.
     pub(crate) fn keep(&mut self, location: Location, symbol: Option<Symbol>, mut frame: Frame) {
         if let Some(symbol) = symbol {
             frame.name = symbol.name;
@@ -119,7 +118,7 @@ impl Frames {
         self.named.insert(location, frame);
     }
 
-    /// Returns the one copy of a text.
+    /// Returns the shared copy of a text.
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return Arc::clone(known);

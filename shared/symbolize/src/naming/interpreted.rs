@@ -1,5 +1,5 @@
-//! Frames of functions that an interpreter runs. They are no code of a file: their names come
-//! from the reader of the interpreter.
+//! Frames of functions that an interpreter runs. These functions are no code of a file. The reader
+//! of the interpreter's memory provides their names.
 
 use std::sync::Arc;
 
@@ -9,33 +9,33 @@ use profile::{FrameKind, ModuleKind, Table};
 use crate::frame::{Frame, Module, Source};
 use crate::location::Location;
 
-/// A function that an interpreter runs, or a marker for missing functions.
+/// Function that an interpreter runs, or a marker for missing functions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Interpreted {
     /// Kind of the language's frames, or of a marker.
     pub kind: FrameKind,
     /// Qualified name of the function, or text of the marker.
     pub name: Arc<str>,
-    /// Path of the source file, as the interpreter has it.
+    /// Path of the source file, as the interpreter has recorded it.
     pub file: Option<Arc<str>>,
-    /// First line of the function, from 1 on; 0 if it is not known.
+    /// First line of the function, starting at 1; 0 if it is unknown.
     pub first_line: u32,
 }
 
-/// Maximum bytes of text of functions: a program can make any number of them.
+/// Maximum size of all functions, in bytes. A program can make any number of functions.
 const MOST_TEXT: usize = 256 << 20;
 
 /// Functions that interpreters run.
 #[derive(Default)]
 pub(crate) struct InterpretedFunctions {
     table: Table<Interpreted>,
-    /// Bytes that the functions take.
+    /// Size of all functions, in bytes.
     text: usize,
 }
 
 impl InterpretedFunctions {
-    /// Returns the location of a frame in this function, at this line; `None` if there is no
-    /// capacity for another function.
+    /// Returns the location of a frame in this function at this line; `None` if the function
+    /// exceeds the capacity.
     pub(crate) fn locate(&mut self, function: Interpreted, line: Option<u32>) -> Option<Location> {
         if self.table.get(&function).is_none() {
             let file = function.file.as_ref().map_or(0, |file| file.len());
@@ -51,7 +51,7 @@ impl InterpretedFunctions {
         })
     }
 
-    /// Returns the frame of a location.
+    /// Returns the frame for the function with this index, at this line.
     pub(crate) fn frame(&self, function: u32, line: u32) -> Frame {
         let Some(function) = self.table.iter().nth(function as usize) else {
             return Frame::without_symbol(UNKNOWN.into(), FrameKind::User);
@@ -78,7 +78,7 @@ impl InterpretedFunctions {
     }
 }
 
-/// Returns the last component of a path, or all of a name that is no path, such as `<string>`.
+/// Returns the last component of a path, or a name that is no path, such as `<string>`.
 fn source_name(file: &str) -> &str {
     if file.starts_with('<') {
         file

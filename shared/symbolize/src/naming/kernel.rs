@@ -1,4 +1,4 @@
-//! Names kernel functions: asks the kernel for each, or reads its list of all.
+//! Names kernel functions: asks the kernel for single names, or reads its list of all names.
 
 mod kallsyms;
 pub(crate) mod tracers;
@@ -11,20 +11,20 @@ use elf::find_build_id;
 use crate::naming::kernel::kallsyms::{BOUNDARIES, Function, listed};
 use crate::naming::wanted::Wanted;
 
-/// Function that asks the kernel for the names of addresses, in the format of `%pS`
+/// Function that asks the kernel for the names of addresses. The format is that of `%pS`
 /// (symbol_string() of lib/vsprintf.c): `name+offset/size [module]`. It returns `None` if the
 /// kernel cannot be asked.
 pub type AskKernel = fn(&[u64]) -> Option<Vec<String>>;
 
-/// Maximum number of addresses for which the kernel is asked. Reading `/proc/kallsyms` is faster
-/// for more.
+/// Maximum number of addresses for which the kernel is asked. For more addresses, reading
+/// `/proc/kallsyms` is faster.
 const MOST_ASKED: usize = 10_000;
 
-/// Returns the functions at the wanted addresses, in their order. Returns `None` if the kernel
-/// hides its addresses from this program (`kernel.kptr_restrict`).
+/// Returns the functions at the wanted addresses, in the order of the addresses. Returns `None` if
+/// the kernel hides its addresses from this program (`kernel.kptr_restrict`).
 ///
 /// # Errors
-/// If `/proc/kallsyms` cannot be read.
+/// `/proc/kallsyms` cannot be read.
 pub(crate) fn functions(
     wanted: &Wanted,
     ask: Option<AskKernel>,
@@ -40,8 +40,8 @@ pub(crate) fn functions(
         .map(|(text, address)| parse_answer(text, *address))
         .collect();
     functions.resize(addresses.len(), None);
-    // The list may have functions for which the kernel gives no name, such as trampolines of its
-    // tracing.
+    // The list may have functions for which the kernel gives no name, such as trampolines of
+    // ftrace.
     let rest = addresses
         .iter()
         .zip(&functions)
@@ -61,7 +61,7 @@ pub(crate) fn functions(
     Ok(Some(functions))
 }
 
-/// Parses the text that the kernel gave for an address, and returns its function.
+/// Parses the kernel's text for an address, and returns the function.
 fn parse_answer(text: &str, address: u64) -> Option<Function> {
     let (text, module) = match text.split_once(" [") {
         Some((text, module)) => (text, Some(module.strip_suffix(']')?.to_owned())),
@@ -70,13 +70,13 @@ fn parse_answer(text: &str, address: u64) -> Option<Function> {
     let (name, place) = text.rsplit_once("+0x")?;
     let (offset, _) = place.split_once("/0x")?;
     let start = address.checked_sub(u64::from_str_radix(offset, 16).ok()?)?;
-    // `/proc/kallsyms` shows these in a module of their own.
+    // `/proc/kallsyms` lists these functions in a module `bpf`.
     let module = module.or_else(|| is_program(name).then(|| "bpf".to_owned()));
     (!BOUNDARIES.contains(&name)).then(|| Function::new(name, module, start))
 }
 
 /// Returns whether a function is a BPF program (kernel/bpf/core.c, bpf_get_prog_name()) or a
-/// trampoline of one (kernel/bpf/trampoline.c).
+/// trampoline of a BPF program (kernel/bpf/trampoline.c).
 fn is_program(name: &str) -> bool {
     const TAG_DIGITS: usize = 16;
     let is_tag = |rest: &str| {
@@ -88,7 +88,7 @@ fn is_program(name: &str) -> bool {
         || name.strip_prefix("bpf_trampoline_").is_some_and(is_number)
 }
 
-/// Returns the build ID of the kernel, or of one of its modules.
+/// Returns the build ID of the kernel, or of a kernel module.
 pub(crate) fn build_id(module: Option<&str>) -> Option<Vec<u8>> {
     const MOST_BYTES: u64 = 64 << 10;
     let path = match module {

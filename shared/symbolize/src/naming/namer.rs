@@ -1,4 +1,4 @@
-//! Names locations, all of them within one budget of work.
+//! Names locations, within one budget of work for all of them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -44,13 +44,13 @@ impl Namer {
         }
     }
 
-    /// Sets whether source lines are looked up, too.
+    /// Sets which source places are looked up.
     pub(crate) fn look_up_sources(&mut self, sources: Sources) {
         self.sources = sources;
         self.budget = Budget::new(sources != Sources::None);
     }
 
-    /// Sets the function that asks the kernel for names of its functions.
+    /// Sets the function that asks the kernel for the names of kernel functions.
     pub(crate) fn ask_kernel(&mut self, ask: AskKernel) {
         self.ask_kernel = Some(ask);
     }
@@ -112,7 +112,7 @@ impl Namer {
     }
 
     /// Subtracts the work on a file from the budget. Returns whether a part of the file was left
-    /// out because of the budget, and counts that.
+    /// out because of the budget, and counts such a file.
     fn settle(&mut self, allowance: &Allowance, path: &str, losses: &mut Losses) -> bool {
         self.budget.settle(allowance);
         if let Some(why) = allowance.refused() {
@@ -224,8 +224,8 @@ impl Namer {
         }
     }
 
-    /// Names data of a file that the processes with these IDs map. Addresses outside of the
-    /// file's data are left out.
+    /// Names data of a file that the processes with these IDs map. Leaves out addresses outside of
+    /// the file's data.
     pub(crate) fn name_variables(
         &mut self,
         file: u32,
@@ -242,7 +242,7 @@ impl Namer {
         let read = charged::read(&mapped.file, &allowance).and_then(|elf| {
             let separate = match elf.section_of_kind(SHT_SYMTAB) {
                 Some(_) => None,
-                // Naming the functions of the file reports an error of its debug file.
+                // Naming the functions of the file also reports an error of its debug file.
                 None => debug_files::find(&elf, &mapped.path, &self.debug_directories)
                     .unwrap_or_default(),
             };

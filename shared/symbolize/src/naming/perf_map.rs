@@ -1,7 +1,7 @@
 //! Perf maps: files in which JIT compilers list the code that they compiled.
 //!
-//! `/tmp/perf-PID.map` has a line `START SIZE NAME` for every piece of code, with the numbers in
-//! hexadecimal. Code that moves gets a later line.
+//! `/tmp/perf-PID.map` has a line `START SIZE NAME` for every piece of code, with hexadecimal
+//! numbers. If code moves, a later line has its new place.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -21,13 +21,13 @@ use process::Process;
 
 const LARGEST: u64 = 256 << 20;
 const LONGEST_LINE: usize = 4 << 10;
-/// Maximum number of pairs of an address and a line that covers it. A map with more of them is
-/// made to waste time.
+/// Maximum number of matches between addresses and lines that cover them. A map with more matches
+/// is made to waste time.
 const MOST_MATCHES: usize = 16 << 20;
 /// Interval between searches for a map that does not exist yet.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Perf maps of one process. They are kept open from its first JIT-compiled address on.
+/// Perf maps of one process. They are kept open from the process's first JIT-compiled address on.
 pub(crate) struct PerfMaps {
     process: Process,
     started: u64,
@@ -37,7 +37,7 @@ pub(crate) struct PerfMaps {
 }
 
 impl PerfMaps {
-    /// Returns the maps of a process that started so many clock ticks after boot.
+    /// Returns the maps of a process. `started` is its start time, in clock ticks after boot.
     pub(crate) fn new(process: Process, started: u64) -> Self {
         Self {
             process,
@@ -68,7 +68,7 @@ impl PerfMaps {
             .identity
             .as_ref()
             .map_or(0, |identity| identity.inner_pid);
-        // The process writes the file in its own mount namespace, so that one comes first.
+        // The process writes the file in its own mount namespace, so that file is preferred.
         let inner = proc.root().and_then(|root| {
             let path = format!("tmp/perf-{inner_pid}.map");
             open::regular_within(&root, Path::new(&path), false)
@@ -83,7 +83,7 @@ impl PerfMaps {
         }
     }
 
-    /// Searches once more, for a map that is written when the process ends.
+    /// Searches for the map a last time. Some processes write their map when they end.
     pub(crate) fn search_last(&mut self) {
         if self.files.is_empty() {
             let outer = self.outer().ok().filter(|(_, stat)| self.is_its_own(stat));
@@ -91,15 +91,15 @@ impl PerfMaps {
         }
     }
 
-    /// Opens the map in this program's mount namespace.
+    /// Opens the map in the mount namespace of this program.
     fn outer(&self) -> Result<(File, Stat)> {
         let folder = open::directory(CWD, "/tmp")?;
         let path = format!("perf-{}.map", self.process.pid);
         open::regular_within(&folder, Path::new(&path), false)
     }
 
-    /// Returns whether a file may be a map of this process. All users may write to `/tmp`, and it
-    /// keeps the maps of former processes with the same PID.
+    /// Returns whether a file may be a map of this process. All users may write to `/tmp`, and
+    /// `/tmp` keeps the maps of former processes with the same PID.
     fn is_its_own(&self, stat: &Stat) -> bool {
         let users = self
             .identity
@@ -120,7 +120,7 @@ impl PerfMaps {
         metadata.map(|metadata| metadata.len()).sum()
     }
 
-    /// Names addresses by the first map that has each of them.
+    /// Names each address with the first map that has a name for it.
     pub(crate) fn names(&self, wanted: &Wanted, allowance: &Allowance) -> Vec<Option<Arc<str>>> {
         let mut names = vec![None; wanted.addresses().len()];
         for file in &self.files {
@@ -135,8 +135,8 @@ impl PerfMaps {
     }
 }
 
-/// Returns the start time of a process, in seconds since 1970. It is one second early, since
-/// clocks round differently.
+/// Returns the start time of a process, in seconds since 1970. The result is one second too early,
+/// because clocks round differently.
 fn began(ticks: u64) -> Option<u64> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -156,7 +156,7 @@ pub(crate) fn parse(
     allowance.take(size)?;
     let mut names = vec![None; wanted.addresses().len()];
     let mut matches = 0;
-    // The position of the descriptor is not used, since names may be requested twice.
+    // The position of the descriptor is not used, because names may be requested twice.
     let reader = ReadFrom { file, offset: 0 };
     for_each_line(reader, LONGEST_LINE, size, |line| {
         let Some((start, size, name)) = parse_line(line) else {
@@ -175,7 +175,7 @@ pub(crate) fn parse(
     Ok(names)
 }
 
-/// Parses `START SIZE NAME`. The name may contain spaces.
+/// Parses a line: `START SIZE NAME`. The name may contain spaces.
 fn parse_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let mut fields = line.splitn(3, |&byte| byte == b' ');
     let start = hexadecimal(fields.next()?)?;
@@ -184,7 +184,7 @@ fn parse_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     (!name.is_empty()).then_some((start, size, name))
 }
 
-/// Reads a file from its own position.
+/// Reader of a file with a position of its own.
 struct ReadFrom<'f> {
     file: &'f File,
     offset: u64,

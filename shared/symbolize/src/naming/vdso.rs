@@ -1,5 +1,5 @@
-//! The vDSO: code that the kernel maps into every process. All 64-bit processes have the same
-//! one, so the vDSO of this program serves for all.
+//! The vDSO, code that the kernel maps into every process. All 64-bit processes have the same vDSO,
+//! so the vDSO of this program serves for all of them.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
@@ -9,13 +9,13 @@ use rustix::fs::MemfdFlags;
 
 use crate::process::maps;
 
-/// Maximum bytes of the vDSO; real ones are far smaller.
+/// Maximum size of the vDSO, in bytes. The kernel's vDSO is far smaller.
 const LARGEST: u64 = 1 << 20;
 
 /// Copies the vDSO of this process to a file in memory.
 ///
 /// # Errors
-/// If this process has none, or cannot read itself.
+/// This process has no vDSO, or cannot read its own memory.
 pub(crate) fn image() -> Result<File> {
     let maps = maps::executable(File::open("/proc/self/maps")?)?.unwrap_or_default();
     let vdso = maps.code.iter().find(|entry| entry.path == b"[vdso]");

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-/// Sorted, distinct addresses.
+/// Sorted, distinct addresses whose names are wanted.
 ///
-/// Sources of symbols are far larger than the set of addresses in a profile. So they are streamed
-/// past the addresses and never kept.
+/// Sources of symbols are far larger than the set of addresses in a profile. They are therefore
+/// streamed past the addresses, and never kept.
 #[derive(Debug)]
 pub(crate) struct Wanted(Vec<u64>);
 
 impl Wanted {
-    /// Sorts the addresses and drops repeated ones.
+    /// Sorts the addresses and drops duplicates.
     pub(crate) fn new(mut addresses: Vec<u64>) -> Self {
         addresses.sort_unstable();
         addresses.dedup();

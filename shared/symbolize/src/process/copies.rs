@@ -1,8 +1,8 @@
 //! Code of a file that a process runs from a copy in memory.
 //!
 //! Some programs copy their code over itself, to have it in huge pages: node with
-//! `--use-largepages`, ClickHouse, HHVM, and programs that BOLT links with `--hugify`. By
-//! `/proc/PID/maps` the copy is in no file, but in a hole between mappings of one.
+//! `--use-largepages`, ClickHouse, HHVM, and programs that BOLT links with `--hugify`. In
+//! `/proc/PID/maps` such a copy belongs to no file. It fills a gap between mappings of a file.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,24 +15,26 @@ use crate::process::images::{Image, Images};
 use crate::process::maps::{Entry, Maps};
 use crate::process::proc::Proc;
 
-/// Maximum number of copies in one process that are compared. Each costs a few reads of memory.
+/// Maximum number of possible copies in one process that are compared. Each takes a few reads of
+/// memory.
 const MOST_COPIES: usize = 64;
-/// Bytes that are compared at each of three places: the beginning, the middle and the end.
+/// Number of bytes that are compared at each of three places: the beginning, the middle and the
+/// end.
 const COMPARED: usize = 4096;
 
 /// Executable mappings that are copies.
 pub(crate) struct Copies {
-    /// Index of each mapping, image of its file, and offset in the file, in bytes.
+    /// Index of each mapping, file, and offset in the file in bytes.
     pub(crate) found: Vec<(usize, Image, u64)>,
-    /// `true` if there may be more copies than these.
+    /// `true` if the process may have more copies.
     pub(crate) are_cut: bool,
 }
 
 /// Finds the executable mappings that are copies.
 ///
-/// A copy lies between two mappings of its file, which show the same load address of the file. By
-/// its program headers the file has executable code at the same place, and memory there has the
-/// same bytes as the file.
+/// A copy is between two mappings of its file, which show the same load address. The program
+/// headers say that the file has executable code at this place. The memory there has the same bytes
+/// as the file.
 pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> Copies {
     let mut found = Vec::new();
     let mut compared = 0;
@@ -76,7 +78,7 @@ pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> C
     Copies { found, are_cut }
 }
 
-/// A file, with the load address that two mappings show.
+/// File, with the load address that two of its mappings show.
 struct Loaded {
     file: u32,
     segments: Segments,
@@ -86,8 +88,8 @@ struct Loaded {
 
 impl Loaded {
     fn read(proc: &Proc, before: &Entry, behind: &Entry, images: &mut Images) -> Option<Loaded> {
-        // The loss is not counted: a file next to other code in no file is not code of the
-        // process that is missing.
+        // These losses are not counted. Code without a file may be unrelated to the files next to
+        // it, so nothing of the process is missing.
         let mut unsaid = Losses::default();
         let Image::File(file) = images.image(proc, before, &mut unsaid) else {
             return None;

@@ -1,4 +1,4 @@
-//! Mapped files, each opened once and kept open.
+//! Mapped files. Each is opened once and kept open.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,24 +16,24 @@ use crate::process::proc::Proc;
 /// Image behind a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Image {
-    /// An ELF file; an index for [`Images::file`].
+    /// ELF file, as an index for [`Images::file`].
     File(u32),
-    /// Memory into which a program wrote its code.
+    /// Memory into which a program wrote code.
     Jit,
-    /// The kernel's vDSO.
+    /// vDSO of the kernel.
     Vdso,
-    /// A file that is known by name only; an index for [`Images::module`].
+    /// File of which only the name is known, as an index for [`Images::module`].
     Module(u32),
 }
 
-/// An ELF file that is mapped somewhere.
+/// ELF file that a process maps.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
-    /// The file itself, even if its path leads to another file or to none now.
+    /// The mapped file, even if its path now leads to another file or to none.
     pub(crate) file: File,
-    /// Path in the mount namespace of the process that maps it.
+    /// Path in the mount namespace of the process that maps the file.
     pub(crate) path: PathBuf,
-    /// Module of the file. It has a build ID once the file was read.
+    /// Module of the file. It has a build ID once the file has been read.
     pub(crate) module: Arc<Module>,
 }
 
@@ -42,14 +42,14 @@ type Key = (u64, u64, Vec<u8>);
 
 /// All mapped files.
 pub(crate) struct Images {
-    /// Images by the key from `/proc/PID/maps`. The open descriptors keep inode and device
-    /// numbers from being reused. The path distinguishes overlay mounts that share inode numbers.
+    /// Images by their key in `/proc/PID/maps`. The open descriptors keep inode and device numbers
+    /// from being used again. The path distinguishes overlay mounts that share inode numbers.
     known: HashMap<Key, Image>,
-    /// Files by device and inode: one file may have many paths.
+    /// Files by device and inode. A file may have many paths.
     opened: HashMap<(u64, u64), u32>,
-    /// Files that could not be opened, by their key from `/proc/PID/maps` and the user IDs of the
-    /// process. Its users choose the contents of its memory, so an image from it is used for no
-    /// other users.
+    /// Files that could not be opened, by their key in `/proc/PID/maps` and the user IDs of the
+    /// process. Users of a process choose the contents of its memory. An image from that memory is
+    /// therefore used only for processes of the same users.
     by_users: HashMap<(Key, Vec<u32>), Image>,
     memory_images: memory_image::Allowance,
     files: Vec<MappedFile>,
@@ -59,7 +59,7 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Returns a set without files, which opens `most_files` at most.
+    /// Returns an empty set, which opens at most `most_files` files.
     pub(crate) fn new(most_files: usize) -> Self {
         Self {
             known: HashMap::new(),
@@ -78,7 +78,7 @@ impl Images {
         self.files.get(index as usize)
     }
 
-    /// Sorts files by size, so that a file that is costly to read does not keep smaller ones from
+    /// Sorts files by size. A file that is costly to read then does not keep smaller files from
     /// being read.
     pub(crate) fn by_size(&self, files: impl Iterator<Item = u32>) -> Vec<u32> {
         let size = |index: &u32| {
@@ -107,7 +107,7 @@ impl Images {
         let path = entry.path.strip_suffix(b" (deleted)");
         let path = path.unwrap_or(&entry.path);
         match path {
-            // A 32-bit process has another vDSO.
+            // A 32-bit process has a different vDSO.
             b"[vdso]" if entry.start > u64::from(u32::MAX) => return Image::Vdso,
             b"" | b"[heap]" | b"[stack]" => return Image::Jit,
             _ if path.starts_with(b"[anon") => return Image::Jit,
@@ -133,7 +133,6 @@ impl Images {
         }
     }
 
-    /// Opens a file.
     fn open(
         &mut self,
         proc: &Proc,
@@ -162,7 +161,8 @@ impl Images {
         Ok(Image::File(index))
     }
 
-    /// Copies a file from the memory of a process that maps it. `why` is the error of opening it.
+    /// Copies a file from the memory of a process that maps it. `why` is the error of opening the
+    /// file.
     fn copy_from_memory(
         &mut self,
         proc: &Proc,
@@ -179,7 +179,7 @@ impl Images {
                 self.add_module(path)
             }
         };
-        // After `NotFound`, the process or this mapping may have gone away meanwhile.
+        // After `NotFound`, the process or this mapping may no longer exist.
         let is_file = matches!(image, Image::File(_));
         if is_file || why.kind() != ErrorKind::NotFound {
             self.by_users.insert(key, image);
@@ -213,7 +213,7 @@ fn is_elf(file: &File) -> bool {
     file.read_exact_at(&mut magic, 0).is_ok() && &magic == b"\x7fELF"
 }
 
-/// Returns whether a mapped file is only a name for memory. JIT compilers use such files to map
+/// Returns whether the name of a mapped file only names memory. JIT compilers use such files to map
 /// their code twice.
 fn is_memory(path: &[u8]) -> bool {
     [&b"/memfd:"[..], b"/dev/zero", b"/dev/shm/", b"/SYSV"]
@@ -231,7 +231,7 @@ fn path_of(path: &[u8]) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// Returns a mapping of this process that does not exist.
+    /// Returns an entry for a mapping that this process does not have.
     fn entry(start: u64, path: &[u8]) -> Entry {
         Entry {
             start,
@@ -259,7 +259,7 @@ mod tests {
         ] {
             assert_eq!(image(1 << 40, path), Image::Jit);
         }
-        // The vDSO of 32-bit processes is another one.
+        // A 32-bit process has a different vDSO.
         let other = image(u32::MAX.into(), b"[vdso]");
         assert_eq!(other, Image::Module(0));
         assert_eq!(image(1 << 40, b"[vsyscall]"), Image::Module(1));
@@ -280,7 +280,7 @@ mod tests {
             entries.into_iter().find(file).unwrap()
         };
         let mut losses = Losses::default();
-        // The file does not exist, perhaps only at this moment: each call tries again.
+        // The file may be missing only at this moment, so each call tries to open it again.
         let mut images = Images::new(10);
         for count in [1, 2] {
             let gone = images.image(&proc, &entry(1, b"/nowhere/at all"), &mut losses);
@@ -288,7 +288,7 @@ mod tests {
         }
         assert_eq!(images.image(&proc, &own(), &mut losses), Image::File(0));
         assert_eq!(losses.unopened_files, 2);
-        // With too many files open, the first call decides for all.
+        // If too many files are open, the first failure decides for all later calls.
         let mut images = Images::new(0);
         for _ in 0..2 {
             let closed = images.image(&proc, &own(), &mut losses);

@@ -1,56 +1,55 @@
-//! Parses `/proc/PID/maps`: the executable mappings of a process, and the mappings of files
-//! around code that is in no file.
-//!
-//! The format is described in proc_pid_maps(5).
+//! Parses `/proc/PID/maps`, in the format of proc_pid_maps(5). Keeps the executable mappings of a
+//! process, and the mappings of files around code without a file.
 
 use std::io::{Read, Result};
 
 use crate::lines::{for_each_line, hexadecimal};
 
-/// Maximum number of executable mappings; more than `vm.max_map_count` usually allows.
+/// Maximum number of executable mappings. It is larger than the usual `vm.max_map_count`.
 const MOST_ENTRIES: usize = 1 << 17;
-/// Bytes of a line: a path of PATH_MAX bytes with every byte escaped, and the fields before it.
+/// Maximum length of a line, in bytes. It suffices for the fields, and for a path of PATH_MAX bytes
+/// in which every byte is escaped.
 const LONGEST_LINE: usize = 17 << 10;
-/// Maximum bytes that are read, however many mappings the process has made.
+/// Maximum number of bytes that are read, however many mappings the process makes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Executable mappings of a process.
+/// Executable mappings of a process, and mappings of files around them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Maps {
     /// Executable mappings in ascending order.
     pub(crate) code: Vec<Entry>,
-    /// Mappings of files, executable or not, in ascending order: the last before code that is in
-    /// no file, and the first after it.
+    /// Mappings of files around code without a file, executable or not, in ascending order. They
+    /// are the last mapping before such code, and the first one after it.
     pub(crate) around: Vec<Entry>,
-    /// `true` if the process has more executable mappings than these.
+    /// `true` if the process has more executable mappings.
     pub(crate) are_cut: bool,
 }
 
-/// A mapping.
+/// Mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// First address.
     pub(crate) start: u64,
-    /// First address after it.
+    /// Address after the last one.
     pub(crate) end: u64,
-    /// Offset in the file of the first address, in bytes.
+    /// Offset in the file at the first address, in bytes.
     pub(crate) offset: u64,
-    /// Device of the file, as in `st_dev`; 0 if there is no file.
+    /// Device of the file, in the format of `st_dev`; 0 if there is no file.
     pub(crate) device: u64,
     /// Inode of the file; 0 if there is no file.
     pub(crate) inode: u64,
-    /// Path of the file in the process's mount namespace, a name in brackets, or nothing.
+    /// Path of the file in the process's mount namespace, or a name in brackets, or nothing.
     pub(crate) path: Vec<u8>,
 }
 
 /// Reads the executable mappings.
 ///
-/// Returns `None` if there are no mappings at all, as in a process that is exiting.
+/// Returns `None` if there are no mappings, as in a process that is exiting.
 pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
     let mut maps = Maps::default();
     let mut empty = true;
-    // Line of the last mapping of a file, and whether the next mapping of a file follows code in
-    // no file.
+    // Line of the last mapping of a file, and whether the next mapping of a file follows code
+    // without a file.
     let mut last_file = Vec::new();
     let mut is_next_wanted = false;
     let mut reader = reader.take(MOST_BYTES);
@@ -84,8 +83,8 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
     Ok((!empty).then_some(maps))
 }
 
-/// Finds the address at which the first byte of a mapping's file is mapped. If there are
-/// several, it is the nearest that is not above the mapping.
+/// Finds the address at which the first byte of a mapping's file is mapped. If there are several
+/// such addresses, returns the highest one that is not above the mapping.
 pub(crate) fn header(reader: impl Read, entry: &Entry) -> Result<Option<u64>> {
     let mut found = None;
     for_each_line(reader, LONGEST_LINE, MOST_BYTES, |line| {
@@ -99,21 +98,21 @@ pub(crate) fn header(reader: impl Read, entry: &Entry) -> Result<Option<u64>> {
 }
 
 impl Entry {
-    /// Returns whether the mapping is memory, with or without a name, and no file.
+    /// Returns whether this is a mapping of memory, with or without a name, and not of a file.
     pub(crate) fn is_memory(&self) -> bool {
         let memory = [&b"[anon"[..], b"/memfd:", b"/anon_hugepage"];
         self.path.is_empty() || memory.iter().any(|prefix| self.path.starts_with(prefix))
     }
 
-    /// Returns whether both are mappings of one file.
+    /// Returns whether both mappings are of the same file.
     pub(crate) fn has_file_of(&self, other: &Entry) -> bool {
         let file = |entry: &Entry| (entry.device, entry.inode);
         file(self) == file(other) && self.path == other.path
     }
 }
 
-/// Parses one line. Returns `None` if it is no mapping, or not executable although `is_code` is
-/// set.
+/// Parses one line. Returns `None` if the line is no mapping. If `is_code` is set, also returns
+/// `None` for a mapping that is not executable.
 fn parse(line: &[u8], is_code: bool) -> Option<Entry> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let (start, end) = split(fields.next()?, b'-')?;
@@ -140,7 +139,7 @@ fn split(text: &[u8], separator: u8) -> Option<(u64, u64)> {
     Some((hexadecimal(&text[..at])?, hexadecimal(&text[at + 1..])?))
 }
 
-/// Undoes the only escape that the kernel writes here: `\012` for a newline.
+/// Decodes `\012`, a newline. The kernel writes no other escape here.
 fn unescape(path: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(path.len());
     let mut rest = path;

@@ -1,11 +1,11 @@
-//! Copies the image of an ELF file from the memory of a process that maps it, for a file that
-//! root cannot open. Such files are in a FUSE file system without `allow_other`, or on an NFS
-//! server with root_squash.
+//! Copies the image of an ELF file from the memory of a process, for a mapped file that root cannot
+//! open. Such files are in a FUSE file system without `allow_other`, or on an NFS server with
+//! root_squash.
 //!
-//! The copy is a file with the segments that are not written to, each byte at the file's offset.
-//! Only the parts with names and unwind tables are copied from a large file. Section headers are
-//! not in memory, so this module makes some from the dynamic section, by which symbols are found.
-//! The process chooses all bytes, so everything has a bound.
+//! The copy is a file with the segments that are not writable. Each byte is at its offset in the
+//! original file. Of a large file, only the parts with names and unwind tables are copied. Memory
+//! has no section headers, so this module makes some from the dynamic section. Symbols are found by
+//! these headers. The process chooses all bytes, so everything has a bound.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,35 +23,35 @@ use elf::layout::{
 use elf::{Fields, Header, Section, Segment, Segments};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Maximum bytes of all images.
+/// Maximum size of all images, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-/// Maximum time of reading all images: a FUSE server may take long to give each page.
+/// Maximum time for reading all images. A FUSE server may take long to provide each page.
 const MOST_TIME: Duration = Duration::from_millis(500);
-/// Minimum time that must be left to begin an image.
+/// Minimum remaining time at which a new image is begun.
 const LEAST_TIME: Duration = Duration::from_millis(1);
-/// Maximum number of program headers; linked files have a dozen.
+/// Maximum number of program headers. Linked files have a dozen.
 const MOST_SEGMENTS: usize = 64;
-/// Maximum bytes of the dynamic section; linked files have half a KiB.
+/// Maximum size of the dynamic section, in bytes. Linked files have half a KiB.
 const MOST_DYNAMIC: u64 = 16 << 10;
 /// Maximum number of buckets of a hash table.
 const MOST_BUCKETS: u32 = 1 << 20;
 /// Maximum number of symbols in the last chain of a hash table.
 const MOST_IN_CHAIN: u32 = 1 << 16;
-/// Maximum bytes of a segment, or of all code, that are copied whole. Only the tables in
-/// larger data are copied.
+/// Maximum size of a segment, or of all code, that is copied as a whole, in bytes. Of larger data
+/// only the tables are copied.
 const MOST_WHOLE: u64 = 4 << 20;
-/// Maximum bytes of a note.
+/// Maximum size of a note, in bytes.
 const MOST_NOTE: u64 = 64 << 10;
 /// Maximum offset in a file, in bytes.
 const MOST_OFFSET: u64 = 1 << 32;
-/// Bytes that are read at a time.
+/// Number of bytes that are read at a time.
 const PIECE: u64 = 64 << 10;
 
-/// Bytes and time that are left for reading images, over a whole run.
+/// Bytes and time that remain for reading images, over a whole run.
 pub(crate) struct Allowance {
     bytes: u64,
     time: Duration,
-    /// Bytes and time of images so far, by process ID.
+    /// Bytes and time that images took so far, by process ID.
     taken: HashMap<u32, (u64, Duration)>,
 }
 
@@ -66,11 +66,11 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Calls `read` with at most half of the bytes and time that are left to process `pid`. So
-    /// the images of a process take at most as much as they leave to all other processes.
+    /// Calls `read` with at most half of the bytes and time that remain for process `pid`. The
+    /// images of a process therefore take at most as much as they leave to all other processes.
     ///
     /// # Errors
-    /// The error of `read`, or `QuotaExceeded` if too little is left.
+    /// The error of `read`, or `QuotaExceeded` if too little remains.
     pub(crate) fn spend<T>(
         &mut self,
         pid: u32,
@@ -96,28 +96,29 @@ impl Allowance {
     }
 }
 
-/// Bytes and time that are left for one image.
+/// Bytes and time that remain for one image.
 pub(crate) struct Left {
     bytes: u64,
     until: Instant,
 }
 
-/// A mapping of code, and the place of its file's first byte.
+/// Mapping of code, and the place of the first byte of its file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Address of the file's header.
     pub(crate) header: u64,
     /// First address of the code.
     pub(crate) code: u64,
-    /// Offset in the file of the first address of the code, in bytes.
+    /// Offset in the file at the first address of the code, in bytes.
     pub(crate) offset: u64,
 }
 
-/// Copies the image at a place. `read` returns up to so many bytes of memory from an address on.
+/// Copies the image at a place. `read` returns up to the given number of bytes of memory at an
+/// address.
 ///
 /// # Errors
-/// If there is no image for this architecture, or it has no code there. Also if it cannot be read
-/// in full within the bytes and the time that are left.
+/// The place has no image for this architecture, or the image has no code there. Or the image
+/// cannot be read completely within the remaining bytes and time.
 pub(crate) fn copy(
     place: Place,
     left: &mut Left,
@@ -165,11 +166,11 @@ pub(crate) fn copy(
     Ok(file)
 }
 
-/// Returns the first address of `.eh_frame` and its header `.eh_frame_hdr`. `bytes` are the first
-/// bytes of that header: Linux Standard Base Core 5.0, section 10.6.2. Returns 0 if the address
-/// has another encoding than linkers use.
+/// Returns the lower of the first addresses of `.eh_frame` and its header `.eh_frame_hdr`. `bytes`
+/// are the first bytes of that header (Linux Standard Base Core 5.0, section 10.6.2). Returns 0 if
+/// the address has an encoding that linkers do not use.
 fn frames(header: &Segment, bytes: &[u8]) -> Result<u64> {
-    /// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`: a signed word, relative to its own place.
+    /// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, a signed word that is relative to its own address.
     const RELATIVE: u8 = 0x1b;
     if bytes.get(1) != Some(&RELATIVE) {
         return Ok(0);
@@ -186,7 +187,7 @@ struct Memory<'l, Read> {
 }
 
 impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
-    /// Reads all of `size` bytes.
+    /// Reads exactly `size` bytes.
     fn bytes(&mut self, start: u64, size: u64) -> Result<Vec<u8>> {
         let left = self.left.bytes.checked_sub(size);
         self.left.bytes = left.ok_or_else(too_much)?;
@@ -201,7 +202,7 @@ impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
         }
     }
 
-    /// Copies a part of a segment. `part` are offsets in the file.
+    /// Copies a part of a segment. `part` contains offsets in the file.
     fn copy(&mut self, segment: &Segment, part: Range<u64>, bias: u64, file: &File) -> Result<()> {
         for offset in part.clone().step_by(PIECE as usize) {
             let size = PIECE.min(part.end - offset);
@@ -213,7 +214,7 @@ impl<Read: FnMut(u64, usize) -> Vec<u8>> Memory<'_, Read> {
     }
 }
 
-/// Tags and values of the dynamic section, the first of each tag.
+/// Values of the dynamic section by tag. Of several values for a tag, the first counts.
 struct Dynamic(HashMap<u64, u64>);
 
 impl Dynamic {
@@ -232,7 +233,7 @@ impl Dynamic {
     }
 }
 
-/// A file as it is loaded.
+/// File as a loader maps it.
 struct Image {
     segments: Segments,
     /// Difference between addresses in memory and the file's virtual addresses.
@@ -261,14 +262,14 @@ impl Image {
         }
     }
 
-    /// Returns the loaded segments that are not written to.
+    /// Returns the loaded segments that are not writable.
     fn fixed(&self) -> impl Iterator<Item = &Segment> {
         let loaded = self.segments.loaded();
         loaded.filter(|segment| segment.flags & PF_W == 0)
     }
 
-    /// Returns the offsets in the file from an address of the dynamic section to the end of its
-    /// segment. The dynamic linker may have replaced the address by one in memory.
+    /// Returns the offsets in the file from an address of the dynamic section up to the end of its
+    /// segment. The dynamic linker may have replaced the virtual address by an address in memory.
     fn offset(&self, address: u64) -> Option<Range<u64>> {
         let find = |address: u64| {
             self.fixed().find_map(|segment| {
@@ -280,9 +281,9 @@ impl Image {
         find(address.wrapping_sub(self.bias)).or_else(|| find(address))
     }
 
-    /// Returns the parts of a segment to copy, as offsets in the file. A small segment is copied
-    /// whole. The parts of a large one are the tables of symbols, which linkers put first,
-    /// `.eh_frame`, which they put last, and notes.
+    /// Returns the parts of a segment that are copied, as offsets in the file. A small segment is
+    /// copied as a whole. Of a large segment, these parts are copied: the tables of symbols, which
+    /// linkers put first, `.eh_frame`, which linkers put last, and notes.
     fn parts(
         &self,
         segment: &Segment,
@@ -320,7 +321,7 @@ impl Image {
         symbols.into_iter().chain(frames).chain(notes).collect()
     }
 
-    /// Returns the sections of dynamic symbols.
+    /// Returns the sections of the dynamic symbols.
     fn symbols(&self, dynamic: &Dynamic, file: &File) -> Option<Vec<Section>> {
         let value = |tag| dynamic.value(tag);
         let table = |tag: u64| self.offset(value(tag)?);
@@ -348,7 +349,7 @@ impl Image {
     }
 }
 
-/// Writes section headers at the end, and the header of the file with their place.
+/// Writes section headers at the end of the file, and then the ELF header with their place.
 fn write_sections(
     mut header: Vec<u8>,
     symbols: &[Section],
@@ -364,7 +365,7 @@ fn write_sections(
         size: segment.size,
         link: 0,
     });
-    // The first section is empty. Links count from it.
+    // The first section is empty. Links are indexes that include it.
     let sections: Vec<Section> = std::iter::once(Section::default())
         .chain(symbols.iter().copied())
         .chain(code)
@@ -378,7 +379,7 @@ fn write_sections(
     file.write_all_at(&header, 0)
 }
 
-/// Counts symbols by the highest number of a symbol in any bucket of `.gnu.hash`
+/// Counts symbols from the highest index of a symbol in `.gnu.hash`
 /// (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
 fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
     let [buckets, first, words] = [0, 4, 8].map(|field| word_at(file, at + field));

@@ -1,10 +1,10 @@
 //! Opens files whose paths targets choose.
 //!
-//! Opening a FIFO waits for its writer, and opening a device acts on it. So this module opens
-//! everything with `O_PATH` first, which does neither. It opens a file for reading only once it
-//! is known to be a regular file with bytes of its own. Reading a file of procfs may act, too: it
-//! takes messages from `/proc/kmsg`, for example. A process can mount any such file in the place
-//! of one of its own files.
+//! To open a FIFO waits for its writer, and to open a device may trigger an action. This module
+//! therefore opens everything with `O_PATH` first, which does neither. It opens a file for reading
+//! only if it is a regular file with contents of its own. Reads of a procfs file may trigger an
+//! action, too: a read of `/proc/kmsg` removes messages. A process can mount any such file over one
+//! of its own files.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -14,7 +14,7 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Types of file systems whose files the kernel makes up when they are read. They are from
+/// Types of file systems in which the kernel generates the contents of files. The numbers are from
 /// `include/uapi/linux/magic.h`, or from the named files of Linux 6.16.
 const MADE_UP: [u32; 21] = [
     0x9fa0,      // procfs
@@ -40,10 +40,11 @@ const MADE_UP: [u32; 21] = [
     0x9fa1,      // openpromfs
 ];
 
-/// Opens for reading the file that an `O_PATH` descriptor names.
+/// Opens for reading the file of an `O_PATH` descriptor.
 ///
 /// # Errors
-/// If it is no regular file, if the kernel makes up its contents, or if it may not be read.
+/// The file is not a regular file, the kernel generates its contents, or this process may not read
+/// it.
 pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
     let stat = rustix::fs::fstat(path)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -54,7 +55,7 @@ pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
         let why = "the kernel makes up what is in it";
         return Err(Error::new(ErrorKind::InvalidInput, why));
     }
-    // NONBLOCK: opening a file with a lease must not wait for the holder of the lease.
+    // NONBLOCK: if the file has a lease, `open` must not wait for the holder of the lease.
     let file = rustix::fs::open(
         format!("/proc/self/fd/{}", path.as_raw_fd()),
         OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
@@ -63,7 +64,7 @@ pub(crate) fn reopen(path: &OwnedFd) -> Result<(File, Stat)> {
     Ok((File::from(file), stat))
 }
 
-/// Opens a regular file, following symbolic links.
+/// Opens a regular file. Follows symbolic links.
 pub(crate) fn regular(directory: BorrowedFd<'_>, path: impl AsRef<Path>) -> Result<(File, Stat)> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     reopen(&rustix::fs::openat(
@@ -74,14 +75,14 @@ pub(crate) fn regular(directory: BorrowedFd<'_>, path: impl AsRef<Path>) -> Resu
     )?)
 }
 
-/// Opens a regular file by a path in this program's mount namespace.
+/// Opens a regular file by its path in the mount namespace of this program.
 pub(crate) fn regular_here(path: impl AsRef<Path>) -> Result<(File, Stat)> {
     regular(CWD, path)
 }
 
-/// Opens a regular file inside `root`, which nothing in `path` can leave.
+/// Opens a regular file inside `root`. Nothing in `path` can lead outside of `root`.
 ///
-/// Symbolic links are followed within `root` if `links` is set, and refused otherwise.
+/// If `links` is true, follows symbolic links within `root`. Otherwise refuses them.
 pub(crate) fn regular_within(root: &OwnedFd, path: &Path, links: bool) -> Result<(File, Stat)> {
     let mut resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     if !links {
@@ -97,7 +98,7 @@ pub(crate) fn regular_within(root: &OwnedFd, path: &Path, links: bool) -> Result
     )?)
 }
 
-/// Opens a directory as a place to open files from.
+/// Opens a directory from which files can be opened.
 pub(crate) fn directory(parent: BorrowedFd<'_>, path: impl AsRef<Path>) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(
@@ -108,8 +109,8 @@ pub(crate) fn directory(parent: BorrowedFd<'_>, path: impl AsRef<Path>) -> Resul
     )?)
 }
 
-/// Raises the limit of open files to its maximum, and returns how many of them this crate may
-/// use. It is half, so that the rest of the program always has some left.
+/// Raises the limit of open files to its maximum. Returns how many files this crate may open, which
+/// is half of the limit. The rest of the program always has the other half.
 pub(crate) fn allow_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -120,7 +121,7 @@ pub(crate) fn allow_open_files() -> usize {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
     };
-    // Without a limit the kernel still has one, fs.nr_open.
+    // Without a limit, the kernel's `fs.nr_open` still applies.
     let current = current.unwrap_or(u64::MAX).min(1 << 20);
     (current / 2) as usize
 }

@@ -1,7 +1,7 @@
 //! Reads `/proc/PID` of one process through one descriptor.
 //!
-//! A descriptor of `/proc/PID` stays with its process. Once the process is gone, reading fails,
-//! even if another process has the PID by then.
+//! A descriptor of `/proc/PID` stays with its process. After the process has ended, reads fail,
+//! even if another process has got the PID.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -17,12 +17,12 @@ use crate::process::maps::{self, Entry, Maps};
 use crate::process::memory_image::{self, Allowance, Place};
 use crate::process::open;
 
-/// A process's folder under `/proc`.
+/// Folder of a process in `/proc`.
 pub(crate) struct Proc {
     pid: u32,
     users: OnceCell<Vec<u32>>,
     folder: OwnedFd,
-    /// Folder of another thread, if the main thread has exited. The main thread's folder then has
+    /// Folder of another thread, if the main thread has exited. The main thread's folder then shows
     /// neither mappings nor a root.
     living: Option<OwnedFd>,
 }
@@ -30,14 +30,14 @@ pub(crate) struct Proc {
 /// Identity of a process, from its `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// PID in its innermost PID namespace.
+    /// PID in the innermost PID namespace of the process.
     pub(crate) inner_pid: u32,
-    /// User IDs: real, effective, saved, file system.
+    /// User IDs: real, effective, saved, and file system.
     pub(crate) users: Vec<u32>,
 }
 
 impl Proc {
-    /// Opens the folder of a process, by its PID in this program's namespace.
+    /// Opens the folder of a process. `pid` is its PID in the namespace of this program.
     pub(crate) fn open(pid: u32) -> Result<Self> {
         let folder = open::directory(CWD, format!("/proc/{pid}"))?;
         let living = ::process::living_thread(pid).filter(|tid| *tid != pid);
@@ -55,7 +55,7 @@ impl Proc {
         self.living.as_ref().unwrap_or(&self.folder).as_fd()
     }
 
-    /// Reads the start of one file of the folder.
+    /// Reads the start of a file in the folder.
     fn text(&self, name: &str) -> Result<String> {
         let mut text = Vec::new();
         let file = file(self.folder.as_fd(), name)?;
@@ -63,8 +63,8 @@ impl Proc {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Returns the start time of the process, in clock ticks since boot. It distinguishes
-    /// processes with the same PID.
+    /// Returns the start time of the process, in clock ticks since boot. The start time
+    /// distinguishes processes with the same PID.
     pub(crate) fn started(&self) -> Result<u64> {
         started(&self.text("stat")?).ok_or_else(|| ErrorKind::InvalidData.into())
     }
@@ -85,10 +85,11 @@ impl Proc {
         open::directory(self.living(), "root")
     }
 
-    /// Opens the file behind a mapping, wherever its path leads now.
+    /// Opens the file behind a mapping, even if its path now leads elsewhere.
     ///
     /// # Errors
-    /// Any error of opening a file; `NotFound` if the path leads to another file now.
+    /// Any error of opening a file; `NotFound` if only the path can be opened, and leads to another
+    /// file now.
     pub(crate) fn mapped(&self, entry: &Entry) -> Result<(File, rustix::fs::Stat)> {
         let link = format!("map_files/{:x}-{:x}", entry.start, entry.end);
         let refused = match open::regular(self.living(), link) {
@@ -96,7 +97,7 @@ impl Proc {
             Err(error) => error,
         };
         // Only a program with CAP_CHECKPOINT_RESTORE may open map_files. A mapping that was split
-        // or joined since has no such link.
+        // or joined since then has no such link.
         let path = std::ffi::OsStr::from_bytes(&entry.path);
         let Ok((file, stat)) = self
             .root()
@@ -110,10 +111,10 @@ impl Proc {
         Ok((file, stat))
     }
 
-    /// Copies the image of a mapping's file from the process's memory, within an allowance.
+    /// Copies the image of a mapping's file from the memory of the process, within an allowance.
     ///
     /// # Errors
-    /// If the process is gone, or it has no such image, or the image takes too much.
+    /// The process has ended, it has no such image, or the image takes too much work.
     pub(crate) fn memory_image(&self, entry: &Entry, allowance: &mut Allowance) -> Result<File> {
         allowance.spend(self.pid, |left| {
             let header = maps::header(file(self.living(), "maps")?, entry)?;
@@ -124,7 +125,7 @@ impl Proc {
             };
             let memory = ProcessMemory::new(self.pid);
             let image = memory_image::copy(place, left, |start, size| memory.bytes(start, size))?;
-            // Another process may have the ID by now.
+            // Another process may have got the PID meanwhile. This read then fails.
             self.started().map(|_| image)
         })
     }
@@ -132,14 +133,14 @@ impl Proc {
     /// Reads the executable mappings.
     ///
     /// # Errors
-    /// If the process is gone, or its mappings may not be read.
+    /// The process has ended, or this program may not read its mappings.
     pub(crate) fn mappings(&self) -> Result<Maps> {
         let maps = maps::executable(file(self.living(), "maps")?)?;
         maps.ok_or_else(|| Error::new(ErrorKind::NotFound, "the process has exited"))
     }
 }
 
-/// Opens one file of a folder.
+/// Opens a file in a folder.
 fn file(folder: BorrowedFd<'_>, name: &str) -> Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?.into())
@@ -149,8 +150,8 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// Parses field 22 of `stat`, the start time. The second field, the name, may contain anything,
-/// so the fields are counted from its closing parenthesis.
+/// Parses field 22 of `stat`, the start time. The second field, the name, can contain anything. The
+/// fields are therefore counted from its closing parenthesis.
 fn started(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Mappings of all processes seen so far.
+//! Mappings of all processes that were seen.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -12,26 +12,26 @@ use crate::process::images::{Image, Images};
 use crate::process::proc::Proc;
 use process::Process;
 
-/// Maximum number of processes whose mappings are kept. If there are more, the half that was
-/// unused for longest is dropped.
+/// Maximum number of processes whose mappings are kept. Above it, the half of the processes that
+/// was unused for the longest time is dropped.
 const MOST_PROCESSES: usize = 4096;
-/// Share of the time, as 1 in this number, for reading again the mappings of a process with
-/// addresses in none of them. Such addresses are a sign of a new mapping, but a walk through code
-/// without frame pointers yields them, too.
+/// Divisor of the time that gives the time for reading again the mappings of one process. An
+/// address in no mapping is a sign of a new mapping. An unwind through code without frame pointers
+/// yields such addresses, too.
 const REREAD_SHARE: u32 = 50;
-/// The same share for all processes together.
+/// The same divisor for all processes together.
 const REREAD_SHARE_OF_ALL: u32 = 10;
-/// Maximum time for reading again that is saved up.
+/// Maximum time for reading again that may be saved up.
 const MOST_SAVED: Duration = Duration::from_millis(5);
 
-/// An executable mapping.
+/// Executable mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
     /// First address.
     pub(crate) start: u64,
-    /// First address after it.
+    /// Address after the last one.
     pub(crate) end: u64,
-    /// Offset in the file of the first address, in bytes.
+    /// Offset in the file at the first address, in bytes.
     pub(crate) offset: u64,
     /// Image behind the mapping.
     pub(crate) image: Image,
@@ -39,29 +39,29 @@ pub(crate) struct Mapping {
 
 /// State of one process.
 struct Known {
-    /// Ticks since boot at which the process started; `None` if it was gone at first sight.
+    /// Start time in ticks since boot; `None` if the process had ended before it was first seen.
     started: Option<u64>,
     mappings: Vec<Mapping>,
     used: u64,
-    /// Time from which on the mappings may be read again.
+    /// Time at which the mappings may be read again.
     again_at: Instant,
 }
 
-/// Mappings of all processes seen so far.
+/// Mappings of all processes that were seen.
 #[derive(Default)]
 pub(crate) struct Processes {
     known: HashMap<Process, Known, RandomState>,
-    /// Newest instance seen of each PID. Only that one can be read.
+    /// Newest known instance of each PID. The mappings of older instances cannot be read.
     newest: HashMap<u32, u64>,
-    /// Processes with more executable mappings than are read.
+    /// Processes with more executable mappings than the maximum that is read.
     crowded: HashSet<Process>,
     clock: u64,
-    /// Time from which on mappings of any process may be read again.
+    /// Time at which mappings of any process may be read again.
     again_at: Option<Instant>,
 }
 
 impl Processes {
-    /// Reads a process's mappings now, even if they are known.
+    /// Reads the mappings of a process now, even if they are known.
     pub(crate) fn read(&mut self, process: Process, images: &mut Images, losses: &mut Losses) {
         if !self.record_instance(process) {
             return;
@@ -107,7 +107,8 @@ impl Processes {
                 };
                 self.known.insert(process, known);
             }
-            // The process is gone, or another one has its PID. The known mappings stay true.
+            // The process has ended, or another process has its PID. The known mappings remain
+            // valid.
             _ if before.is_some_and(|known| known.started.is_some()) => {
                 if let Some(known) = self.known.get_mut(&process) {
                     known.again_at = again_at(Some(now), begun..now, REREAD_SHARE);
@@ -131,7 +132,7 @@ impl Processes {
         self.forget();
     }
 
-    /// Finds the mapping of an address. Reads the process's mappings if they are not known, or
+    /// Finds the mapping of an address. Reads the mappings of the process if they are not known, or
     /// may have changed.
     pub(crate) fn mapping(
         &mut self,
@@ -160,8 +161,8 @@ impl Processes {
         self.known.get(&process)?.find(address)
     }
 
-    /// Finds the last mapping that begins before an address. Reads the process's mappings if they
-    /// are not known.
+    /// Finds the last mapping that begins before an address. Reads the mappings of the process if
+    /// they are not known.
     pub(crate) fn last_before(
         &mut self,
         process: Process,
@@ -175,14 +176,13 @@ impl Processes {
         self.known.get(&process)?.before(address).copied()
     }
 
-    /// Returns the mappings of a process, as of their last read.
+    /// Returns the mappings of a process, from their last read.
     pub(crate) fn mappings(&self, process: Process) -> &[Mapping] {
         let known = self.known.get(&process);
         known.map_or(&[], |known| &known.mappings)
     }
 
-    /// Returns the IDs of the processes that map each file, as of the last read of their
-    /// mappings.
+    /// Returns the IDs of the processes that map each file, from the last read of their mappings.
     pub(crate) fn pids(&self) -> HashMap<u32, Vec<u32>> {
         let mut pids: HashMap<u32, Vec<u32>> = HashMap::new();
         for (process, known) in &self.known {
@@ -195,19 +195,19 @@ impl Processes {
         pids
     }
 
-    /// Returns the start time of the process, in ticks since boot, if it was ever read.
+    /// Returns the start time of the process in ticks since boot, if it was read.
     pub(crate) fn started(&self, process: Process) -> Option<u64> {
         self.known.get(&process)?.started
     }
 
-    /// Records this instance of the PID. Returns whether no later one has been seen.
+    /// Records this instance of the PID. Returns whether no later instance was seen.
     pub(crate) fn record_instance(&mut self, process: Process) -> bool {
         let newest = self.newest.entry(process.pid).or_insert(process.instance);
         *newest = process.instance.max(*newest);
         *newest == process.instance
     }
 
-    /// Returns whether a later instance of the PID has been seen.
+    /// Returns whether a later instance of the PID was seen.
     pub(crate) fn has_been_replaced(&self, process: Process) -> bool {
         let newest = self.newest.get(&process.pid);
         newest.is_some_and(|newest| *newest > process.instance)
@@ -221,7 +221,7 @@ impl Processes {
         uses.sort_unstable();
         let median = uses[uses.len() / 2];
         self.known.retain(|_, known| known.used >= median);
-        // Samples of a process that was unused for so long are no longer under way.
+        // Samples of a process that was unused for so long can no longer arrive.
         let known: HashSet<u32> = self.known.keys().map(|process| process.pid).collect();
         self.newest.retain(|pid, _| known.contains(pid));
     }
@@ -243,8 +243,8 @@ impl Known {
     }
 }
 
-/// Returns the time from which on mappings may be read again, after a read that took `taken`. The
-/// read was due at `before`, and costs `share` times its duration.
+/// Returns the time at which mappings may be read again, after a read at the time `taken`. The read
+/// was due at `before`. The pause is `share` times its duration.
 fn again_at(before: Option<Instant>, taken: Range<Instant>, share: u32) -> Instant {
     let saved = taken.start.checked_sub(MOST_SAVED * share);
     let saved = saved.unwrap_or(taken.start);
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Such addresses in no mapping come from a walk through code that a JIT compiler made.
+    /// Such addresses in no mapping come from unwinds through code of a JIT compiler.
     #[test]
     fn all_processes_together_have_a_share_of_the_time() {
         let mut processes = Processes::default();
@@ -289,7 +289,7 @@ mod tests {
         };
         let (begun, mut longest) = (Instant::now(), Duration::ZERO);
         for instance in 1.. {
-            // Each instance is a later one, whose mappings were not read again yet.
+            // Each instance is later than the one before, and its mappings were not read again yet.
             processes.mapping(process(instance), 0, &mut images, &mut losses);
             let before = Instant::now();
             processes.mapping(process(instance), 0, &mut images, &mut losses);
@@ -306,7 +306,7 @@ mod tests {
     fn what_is_known_of_a_process_is_not_another_ones() {
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        // The first process lives, but started at another time. The second one is gone.
+        // The first process lives, but started at another time. The second process has ended.
         for pid in [std::process::id(), gone.id()] {
             let process = Process { pid, instance: 1 };
             let mut processes = Processes::default();
@@ -331,7 +331,7 @@ mod tests {
             processes.known.insert(process(pid), known(Instant::now()));
         }
         let (mut images, mut losses) = (Images::new(10), Losses::default());
-        // The processes are used in this order.
+        // This loop uses the processes in order of their PIDs.
         for pid in 1..=most {
             processes.mapping(process(pid), 10, &mut images, &mut losses);
         }

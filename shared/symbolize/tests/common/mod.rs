@@ -1,6 +1,6 @@
-//! Programs with known addresses: each prints some and then waits.
+//! Programs with known addresses. Each program prints some addresses and then waits.
 
-#![allow(dead_code)] // every test program uses a part of it
+#![allow(dead_code)] // Each test program uses some of the functions.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use symbolize::Frame;
 use symbolize::{Location, Symbolizer};
 use tempfile::TempDir;
 
-/// Folder in which programs are built.
+/// Folder in which a test builds programs.
 pub(crate) struct Workshop(pub(crate) TempDir);
 
 impl Workshop {
@@ -48,17 +48,17 @@ impl Workshop {
     }
 }
 
-/// Runs a command to its successful end.
+/// Runs a command, and asserts that it succeeds.
 pub(crate) fn run(command: &mut Command) {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{command:?}: {errors}");
 }
 
-/// A program that printed its addresses and now waits to be killed.
+/// Program that has printed its addresses, and waits to be killed.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    /// PID, if it is not the child itself.
+    /// PID of the program. It differs from the child's if the child started the program.
     pub(crate) pid: u32,
     pub(crate) addresses: Vec<u64>,
 }
@@ -114,14 +114,14 @@ impl Drop for Running {
     }
 }
 
-/// Returns the names of locations, in the same order.
+/// Returns the names of locations, in the order of the locations.
 pub(crate) fn names(symbolizer: &mut Symbolizer, located: &[Location]) -> Vec<String> {
     symbolizer.resolve(located.iter().copied());
     let name = |frame: &Frame| frame.name.to_string();
     symbolizer.frames(located).iter().rev().map(name).collect()
 }
 
-/// Returns a symbolizer that finds debug files only in these directories.
+/// Returns a symbolizer that searches for debug files only in these directories.
 pub(crate) fn symbolizer(debug_directories: &[&Path]) -> Symbolizer {
     let directories = debug_directories.iter().map(|path| path.to_path_buf());
     Symbolizer::with_debug_directories(directories.collect())

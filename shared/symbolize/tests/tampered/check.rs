@@ -1,4 +1,4 @@
-//! Checks that must hold for all bytes. The fuzz targets use them, too.
+//! Checks that must pass for any bytes. The fuzz targets use them, too.
 
 use std::fs::File;
 use std::io::{Result, Write};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, memfd_create};
 use symbolize::readers;
 
-/// Maximum bytes of a name. A longer name stays mangled, or is left out.
+/// Maximum size of a name, in bytes. A longer name stays mangled, or is left out.
 const LONGEST_NAME: usize = 16 << 10;
 
-/// Reads symbols from `bytes` as from an ELF file, for addresses all over it.
+/// Reads symbols from `bytes` as from an ELF file, for addresses all over the file.
 pub(crate) fn elf(bytes: &[u8]) {
     let step = (bytes.len() / 256).max(1);
     let mut offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).collect();
@@ -24,7 +24,7 @@ pub(crate) fn elf(bytes: &[u8]) {
     }
 }
 
-/// Copies the image of an ELF file from memory that has `bytes`, and reads symbols from it.
+/// Copies the image of an ELF file from memory with these bytes, and reads symbols from the copy.
 pub(crate) fn memory_image(bytes: &[u8]) {
     let memory = file(bytes);
     let (image, cost) = tamper::cost(|| readers::memory_image(&memory));
@@ -36,7 +36,7 @@ pub(crate) fn memory_image(bytes: &[u8]) {
     }
 }
 
-/// Reads source lines from `bytes` as from an ELF file, for addresses all over it.
+/// Reads source lines from `bytes` as from an ELF file, for addresses all over the file.
 pub(crate) fn sources(bytes: &[u8]) {
     let step = (bytes.len() / 256).max(1);
     let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).collect();
@@ -64,8 +64,8 @@ pub(crate) fn perf_map(bytes: &[u8]) {
     }
 }
 
-/// Checks that time and memory are in proportion to the size of the file, plus a little for any
-/// file.
+/// Checks that time and memory are in proportion to the size of the file. A constant part is
+/// allowed for any file.
 pub(crate) fn bounded(cost: tamper::Cost, size: usize) {
     let time = Duration::from_secs(2) + Duration::from_micros(size as u64);
     assert!(cost.time < time, "{cost:?} for {size}");

@@ -1,5 +1,5 @@
-//! ELF files and perf maps that were tampered with. They must not stop the readers, nor take more
-//! time and memory than their size warrants.
+//! Reads tampered ELF files and perf maps. They must not stop the readers, and time and memory must
+//! stay in proportion to their size.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod check;
@@ -36,8 +36,8 @@ fn tampered_perf_maps_do_no_harm() {
     tamper::tamper("perf maps", &seeds::perf_map(), check::perf_map);
 }
 
-/// The seeds are sound before anything tampers with them. `SYSTEMSCOPE_FUZZ_SEEDS` names a
-/// directory with a folder for each fuzz target, to which the seeds are written.
+/// The seeds are valid before tests tamper with them. If `SYSTEMSCOPE_FUZZ_SEEDS` names a
+/// directory, the test writes the seeds to the folders of the fuzz targets in it.
 #[test]
 fn seeds_for_the_fuzz_targets() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");
@@ -53,7 +53,7 @@ fn seeds_for_the_fuzz_targets() {
             let is_read = match target {
                 "elf" => !readers::elf(&file, &offsets).unwrap().is_empty(),
                 "memory_image" => readers::memory_image(&file).is_ok(),
-                // Lines of a call and of the function that is inlined there.
+                // These are lines of a call, and of the function inlined at the call.
                 "sources" => {
                     let found = readers::sources(&file, &offsets).unwrap();
                     let lines = found.values().map(|places| {
@@ -76,7 +76,7 @@ fn seeds_for_the_fuzz_targets() {
     }
 }
 
-/// Returns a file with the maximum number of symbols, all of them over the same code. All names
+/// Returns a file with the maximum number of symbols, which all cover the same code. All names
 /// begin with `name`.
 fn symbols_named(name: &[u8]) -> Vec<u8> {
     const SYMBOLS: usize = 1 << 16;
@@ -87,7 +87,7 @@ fn symbols_named(name: &[u8]) -> Vec<u8> {
     bytes.extend([64_u64, 64 + 56].map(u64::to_le_bytes).concat());
     bytes.extend([0; 4]);
     bytes.extend([64_u16, 56, 1, 64, 3, 0].map(u16::to_le_bytes).concat());
-    // All of the file is code, from the address 0 on.
+    // The whole file is code, from address 0 on.
     bytes.extend([1_u32, 5].map(u32::to_le_bytes).concat());
     let all = u64::from(u32::MAX);
     bytes.extend([0, 0, 0, all, all, 8].map(u64::to_le_bytes).concat());
@@ -106,7 +106,7 @@ fn symbols_named(name: &[u8]) -> Vec<u8> {
     for number in 0..SYMBOLS as u64 {
         bytes.extend(0_u32.to_le_bytes());
         bytes.extend([0x12, 0, 1, 0]);
-        // Each symbol has another size, so that none is an alias of another.
+        // Each symbol has a different size, so that no symbol is an alias of another.
         bytes.extend([0x1000, 0x1_0000 + number].map(u64::to_le_bytes).concat());
     }
     bytes.extend(name);
@@ -149,7 +149,7 @@ fn a_perf_map_that_covers_everything_again_and_again_is_given_up() {
     assert!(named.is_err());
 }
 
-/// Bytes of a table to which each unit or function of a debug file refers.
+/// Size of a table to which each unit or function of a debug file refers, in bytes.
 const SHARED: usize = 100 << 10;
 
 /// Returns a DWARF 4 unit for all addresses with these entries. Its lines begin at offset 0.
@@ -160,11 +160,12 @@ fn unit(entries: &[u8]) -> Vec<u8> {
     [&(unit.len() as u32).to_le_bytes()[..], &unit].concat()
 }
 
-/// Returns lines of one file, one for each byte of the program but its last three.
+/// Returns a table of lines of one file, with a line for each byte of the program except the last
+/// three.
 fn lines() -> Vec<u8> {
     let tables = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
     let tables = [&tables[..], b"\0a\0\0\0\0\0"].concat();
-    // Each byte moves to the next address, in the same line.
+    // Each byte advances to the next address, in the same line.
     let program = [vec![32; SHARED], vec![0, 1, 1]].concat();
     let header = (tables.len() as u32).to_le_bytes();
     let rest = [&[4, 0][..], &header, &tables, &program].concat();
@@ -173,7 +174,7 @@ fn lines() -> Vec<u8> {
 
 #[test]
 fn debug_information_that_grows_is_refused_before_it_does() {
-    // A unit, a function with a list of ranges, and an empty unit.
+    // The abbreviations are for a unit, a function with a list of ranges, and an empty unit.
     let abbreviations: [&[u8]; 3] = [
         &[1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0, 0],
         &[2, 0x2e, 0, 0x55, 0x17, 0, 0],
@@ -209,7 +210,7 @@ fn debug_information_that_grows_is_refused_before_it_does() {
             "{name}"
         );
     }
-    // As a control: a single function is read.
+    // As a control, a single function is read.
     let sections: [(&str, &[u8]); 4] = [
         (".debug_info", &unit(&[2, 0, 0, 0, 0])),
         (".debug_abbrev", &abbreviations),

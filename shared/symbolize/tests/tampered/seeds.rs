@@ -90,8 +90,8 @@ pub(crate) fn sources() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Returns a program with these sections beside its own, which `objcopy` compresses as `packing`
-/// says. Its code is at the place of the code of a static program that is linked for address 0.
+/// Returns a program with these sections next to its own. `objcopy` compresses them with the method
+/// `packing`. Its code has the address of code in a static program that is linked for address 0.
 pub(crate) fn with_sections(sections: &[(&str, &[u8])], packing: &str) -> Vec<u8> {
     let workshop = Workshop::new();
     let program = workshop.path("program");
@@ -120,7 +120,7 @@ pub(crate) fn with_sections(sections: &[(&str, &[u8])], packing: &str) -> Vec<u8
     std::fs::read(&program).unwrap()
 }
 
-/// Returns maps as JIT compilers write them.
+/// Returns maps in the form that JIT compilers write.
 pub(crate) fn perf_map() -> Vec<Vec<u8>> {
     let maps = [
         "7f0000000000 20 LazyCompile:~f /a b.js:1\n7f0000000010 20 JS:*g\n",

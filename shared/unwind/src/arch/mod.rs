@@ -1,8 +1,8 @@
-//! Everything that depends on the architecture: numbers of registers, layout of frames, and
-//! decoding of instructions.
+//! Everything that depends on the architecture: register numbers, frame layouts, and instruction
+//! decoding.
 //!
-//! Each architecture has a module that provides all names that are re-exported here.
-//! `bpf/include/arch` provides the same for the walk in BPF.
+//! Each architecture has a module with all names that are re-exported here. `bpf/include/arch`
+//! provides the same for the unwind in BPF.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -17,11 +17,11 @@ compile_error!(
      exception handlers, and the analysis of code that no call frame information describes"
 );
 
-// Registers, by their DWARF numbers.
+// Registers, as DWARF numbers.
 pub(crate) use machine::{
     FRAME_POINTER, GENERAL_REGISTERS, LINK_REGISTER, RESULT, RETURN_ADDRESS, STACK_POINTER,
 };
-// Frames of functions, and frames that the kernel makes for signal handlers.
+// Frames of functions, and frames that the kernel builds for signal handlers.
 pub(crate) use machine::{
     RETURN_ADDRESS_AT_CFA, SIGNAL_CONTEXT, SIGNAL_FRAME_BP, SIGNAL_FRAME_IP, SIGNAL_FRAME_LINK,
     SIGNAL_FRAME_SP,

@@ -1,7 +1,7 @@
 //! Roots of the stacks of coroutines.
 //!
 //! A coroutine has its own stack, or a part of its thread's stack. The memory above its first
-//! function belongs to another stack, or to none.
+//! function belongs to another stack, or to no stack.
 
 use std::ops::Range;
 
@@ -11,24 +11,24 @@ use crate::arch::find_taken;
 use crate::ranges::Ready;
 use crate::rule::Rule;
 
-/// Maximum size of a function that is considered, in bytes. The functions named here are smaller.
+/// Maximum size of a function that is considered, in bytes. The functions in this file are smaller.
 const SIZE_LIMIT: u64 = 64 << 10;
 
-/// A function that begins the stack of a coroutine.
+/// Role of a function at the beginning of a coroutine's stack.
 enum Beginning {
-    /// It lays out the stack, and the first function returns to the addresses of code that it
-    /// takes: `makecontext` of glibc, `make_fcontext` of boost.context.
+    /// The function lays out the stack: `makecontext` of glibc, `make_fcontext` of boost.context.
+    /// The first function on the stack returns to an address of code that this function loads.
     Maker,
-    /// It is the first function on the stack.
+    /// The function is the first function on the stack.
     First,
 }
 
 fn beginning(name: &[u8]) -> Option<Beginning> {
     match name {
         b"makecontext" | b"make_fcontext" => Some(Beginning::Maker),
-        // greenlet::UserGreenlet::inner_bootstrap() of greenlet 2 and later. It calls the
-        // greenlet's function. Its own caller's frame belongs to the parent, which goes on
-        // running meanwhile.
+        // greenlet::UserGreenlet::inner_bootstrap() of greenlet 2 and later, which calls the
+        // greenlet's function. The frame of its own caller belongs to the parent, which continues
+        // to run.
         _ if name.starts_with(b"_ZN8greenlet12UserGreenlet15inner_bootstrapE") => {
             Some(Beginning::First)
         }
@@ -36,8 +36,8 @@ fn beginning(name: &[u8]) -> Option<Beginning> {
     }
 }
 
-/// Returns rows for the functions that begin stacks. They take precedence over all other
-/// descriptions of these functions.
+/// Returns rows for the functions that begin stacks. These rows take precedence over all other
+/// descriptions of the functions.
 pub(crate) fn beginnings<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let mut found = Vec::new();
     let mut add = |range: Range<u64>| {
@@ -55,8 +55,8 @@ pub(crate) fn beginnings<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
                 let offset = elf.segments().offset(range.start, size);
                 let code = offset.and_then(|offset| elf.bytes("code", offset, size).ok());
                 for target in find_taken(&code.unwrap_or_default(), range.start) {
-                    // The first function returns to `target` without a call before it, so the
-                    // unwind looks up the byte before.
+                    // The first function returns to `target`, and no call is before `target`. The
+                    // unwind looks up the byte before it.
                     add(target.saturating_sub(1)..target);
                 }
             }

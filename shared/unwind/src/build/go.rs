@@ -1,5 +1,5 @@
-//! Stack switches of Go's runtime, which the call frame information of its assembly does not
-//! describe.
+//! Stack switches of Go's runtime. The call frame information of its assembly does not describe
+//! them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,17 +10,16 @@ use crate::arch::{SIGNAL_CONTEXT, analyse};
 use crate::ranges::Ready;
 use crate::rule::{Rule, cfa};
 
-/// Maximum size of a function that is considered, in bytes. The functions named here are smaller.
+/// Maximum size of a function that is considered, in bytes. The functions in this file are smaller.
 const SIZE_LIMIT: u64 = 4096;
 
-/// Stack switch of a function of src/runtime/asm_amd64.s, sys_linux_amd64.s or
-/// time_linux_amd64.s.
+/// Stack switch of a function of src/runtime/asm_amd64.s, sys_linux_amd64.s or time_linux_amd64.s.
 enum Switch {
-    /// It goes on at the bottom of the stack of the scheduler, g0, or starts there.
+    /// The function continues or starts at the bottom of the stack of the scheduler, g0.
     Bottom,
-    /// It calls the vDSO on g0's stack, and keeps its own frame on the other stack.
+    /// The function calls the vDSO on g0's stack, and keeps its own frame on the other stack.
     Call,
-    /// It ends a signal handler.
+    /// The function ends a signal handler.
     SignalReturn,
 }
 
@@ -37,8 +36,8 @@ fn switch(name: &[u8]) -> Option<Switch> {
     }
 }
 
-/// Returns rows for the functions that switch stacks. They take precedence over all other
-/// descriptions of these functions. A program that Go did not build has none.
+/// Returns rows for the functions that switch stacks. These rows take precedence over all other
+/// descriptions of the functions. Returns none for a program that Go did not build.
 pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let mut found = Vec::new();
     if elf.section(".gopclntab").is_none() {
@@ -49,7 +48,7 @@ pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
         let Some(switch) = switch(name).filter(|_| (1..=SIZE_LIMIT).contains(&size)) else {
             return;
         };
-        // A frame can return to the first instruction without a call before it. The unwind then
+        // A frame may return to the first instruction, which has no call before it. The unwind then
         // looks up the byte before.
         let early = range.start.saturating_sub(1);
         let (range, rows) = match switch {
@@ -72,8 +71,8 @@ pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     found
 }
 
-/// Returns a row that allows for another stack. The analysis of code finds the CFA by the frame
-/// pointer while a function is on the other stack.
+/// Returns a row that allows the CFA to be on another stack. The analysis of code finds the CFA
+/// from the frame pointer while a function is on the other stack.
 fn on_either_stack((address, rule): (u64, Rule)) -> (u64, Rule) {
     let cfa = match rule.cfa {
         cfa::FRAME_POINTER => cfa::SWITCHED_STACK,

@@ -6,11 +6,11 @@ use process::ELF_MACHINE;
 
 use crate::error::Error;
 
-/// Maximum bytes of one section, compressed and decompressed together. The largest `.eh_frame` of
-/// a browser built with all debugging aids has about 60 MiB.
+/// Maximum size of a section, in bytes. Its compressed and its decompressed size count together.
+/// The largest `.eh_frame`, of a browser built with all debugging aids, has about 60 MiB.
 const SECTION_LIMIT: u64 = 256 << 20;
 
-/// Maximum number of executable segments; linked files have one or two.
+/// Maximum number of executable segments. Linked files have one or two.
 const SEGMENT_LIMIT: u64 = 32;
 
 const EH_FRAME: &str = ".eh_frame";
@@ -25,7 +25,7 @@ pub(crate) fn read<S: Source>(source: S) -> Result<Elf<S>, Error> {
     }
 }
 
-/// Returns the code that is loaded from the file.
+/// Returns the segments with code.
 pub(crate) fn code_segments<S: Source>(elf: &Elf<S>) -> Result<Vec<Segment>, Error> {
     let code = elf.segments().code();
     let segments: Vec<Segment> = code
@@ -36,7 +36,7 @@ pub(crate) fn code_segments<S: Source>(elf: &Elf<S>) -> Result<Vec<Segment>, Err
     Ok(segments)
 }
 
-/// Returns `.eh_frame` and its address.
+/// Returns the address and the bytes of `.eh_frame`.
 pub(crate) fn eh_frame<S: Source>(elf: &Elf<S>) -> Result<(u64, Vec<u8>), Error> {
     match elf.section(EH_FRAME) {
         Some(section) => {
@@ -48,7 +48,7 @@ pub(crate) fn eh_frame<S: Source>(elf: &Elf<S>) -> Result<(u64, Vec<u8>), Error>
     }
 }
 
-/// Returns `.debug_frame`, compressed or not; `None` if there is none.
+/// Returns the decompressed bytes of `.debug_frame`; `None` if the image has none.
 pub(crate) fn debug_frame<S: Source>(elf: &Elf<S>) -> Result<Option<Vec<u8>>, Error> {
     if !elf.has_contents(DEBUG_FRAME) {
         return Ok(None);
@@ -70,14 +70,14 @@ pub(crate) fn mini_debug_frame<S: Source>(elf: &Elf<S>) -> Result<Vec<u8>, Error
     Ok(debug_frame(&read(&mini)?)?.unwrap_or_default())
 }
 
-/// Returns `.eh_frame`, found by the program header for `.eh_frame_hdr`: its address, and the
-/// bytes from there to the end of its segment. Linux Standard Base Core 5.0, section 10.6.2.
+/// Finds `.eh_frame` by the program header for `.eh_frame_hdr` (Linux Standard Base Core 5.0,
+/// section 10.6.2). Returns its address, and the bytes from there to the end of its segment.
 fn eh_frame_by_program_header<S: Source>(elf: &Elf<S>) -> Result<Option<(u64, Vec<u8>)>, Error> {
     let mut headers = elf.segments().iter();
     let Some(header) = headers.find(|segment| segment.kind == PT_GNU_EH_FRAME) else {
         return Ok(None);
     };
-    // Version and encodings take 4 bytes, an encoded pointer 10 at most.
+    // Version and encodings take 4 bytes, and an encoded pointer at most 10.
     let bytes = elf.bytes(".eh_frame_hdr", header.offset, header.size.min(32))?;
     let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(header.address);
     let Some(address) = gimli::EhFrameHdr::new(&bytes, gimli::LittleEndian)

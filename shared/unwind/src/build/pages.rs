@@ -1,4 +1,4 @@
-//! Turns ascending rows into the pages of a [`Table`].
+//! Makes the pages of a [`Table`] from ascending rows.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use crate::error::Error;
 use crate::rule::Rule;
 use crate::table::{PAGE_SIZE, Page, Table};
 
-/// Maximum number of rows; they take 64 MiB. The largest known libraries have about 4 million.
+/// Maximum number of rows, which take 64 MiB. The largest known libraries have about 4 million
+/// rows.
 pub(crate) const ROW_LIMIT: u64 = 16 << 20;
-/// Maximum number of pages: 4 GiB of code, twice as much as the x86-64 code models in use can
-/// address.
+/// Maximum number of pages, for 4 GiB of code. The x86-64 code models in use address half of that.
 pub(crate) const PAGE_LIMIT: u64 = 1 << 16;
-/// Maximum number of different rules. The most that were seen in a file are 785.
+/// Maximum number of different rules. The largest number seen in a file is 785.
 pub(crate) const RULE_LIMIT: u64 = 4096;
-/// Maximum number of rows of a page.
+/// Maximum number of rows in a page.
 const PAGE_ROW_LIMIT: u64 = 0xffff;
 
 /// Builder of a [`Table`] from rows of ascending addresses.
 pub(crate) struct Pages {
     table: Table,
     indices: HashMap<Rule, u32, RandomState>,
-    /// Row that was pushed last. It is not in the table yet: the next row may be for the same
-    /// address, and then replaces it.
+    /// Row that was pushed last. It is not in the table yet, because the next row replaces it if
+    /// that has the same address.
     pending: (u64, Rule),
     /// Rule at the end of the table.
     in_force: Rule,
@@ -43,8 +43,8 @@ impl Pages {
         }
     }
 
-    /// Adds a row: `rule` holds from `address` on. `address` is not below the address of any
-    /// earlier row. The last of several rows for one address counts.
+    /// Adds a row, so that `rule` is valid from `address` on. `address` must not be below the
+    /// address of an earlier row. Of several rows for one address, the last one counts.
     pub(crate) fn push(&mut self, address: u64, rule: Rule) -> Result<(), Error> {
         if address > self.pending.0 {
             self.flush()?;
@@ -77,8 +77,8 @@ impl Pages {
                 self.append(0, self.in_force)?;
             }
         }
-        // A page before which no rule was in force begins with [`Rule::NONE`], once it turns out
-        // to have rows.
+        // If no rule is valid before a page, the page begins with [`Rule::NONE`]. This row is added
+        // with the first row of the page.
         let empty = self.table.pages.last().is_some_and(|page| page.count == 0);
         if empty && within != 0 {
             self.append(0, Rule::NONE)?;
@@ -198,8 +198,8 @@ mod tests {
         }
     }
 
-    /// Returns the expected rule: the last row is in force up to the end of its page only.
-    /// Callers that build a table end it with [`Rule::NONE`].
+    /// Returns the expected rule. The last row is valid only up to the end of its page. Callers
+    /// that build a table end it with [`Rule::NONE`].
     fn in_page(table: &Table, address: u64, naive: Option<&(u64, Rule)>) -> Rule {
         let end = table.base + table.pages.len() as u64 * PAGE_SIZE;
         naive

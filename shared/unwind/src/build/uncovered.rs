@@ -1,4 +1,4 @@
-//! Code that no call frame information covers: its addresses, and the symbols in it.
+//! Code without call frame information: its addresses, and the symbols in it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,44 +11,43 @@ use crate::arch::{analyse, find_called};
 use crate::ranges::Spans;
 use crate::rule::Rule;
 
-/// Minimum bytes of a gap between two descriptions. Smaller gaps only align functions.
+/// Minimum size of a gap between two descriptions, in bytes. Smaller gaps only align functions.
 const SMALLEST: u64 = 16;
-/// Maximum bytes of such code in a file. Uncovered code is a small C library, or the assembly of
-/// a large one.
+/// Maximum size of such code in a file, in bytes. Such code is a small C library, or the assembly
+/// of a large one.
 const CODE_LIMIT: u64 = 4 << 20;
-/// Maximum bytes of such code in a file that is mostly described. More code comes from a JIT
-/// compiler, such as the builtins of V8. Its frames do not follow the C compiler's conventions,
-/// but keep frame pointers.
+/// Maximum size of such code in a file that is mostly described, in bytes. More such code comes
+/// from a JIT compiler, such as the builtins of V8. Its frames do not follow the C compiler's
+/// conventions, but keep frame pointers.
 const PART_LIMIT: u64 = 256 << 10;
-/// Maximum number of functions in such code, one for every 32 bytes.
+/// Maximum number of functions in such code, which is one for every 32 bytes.
 const FUNCTION_LIMIT: usize = 1 << 17;
-/// Bytes of the code at the entry point, if no symbol gives its size.
+/// Assumed size of the code at the entry point, in bytes, if no symbol gives the size.
 const ENTRY_SIZE: u64 = 32;
 
-/// Code without a description.
+/// Range of code without a description.
 pub(crate) struct Gap {
     /// Virtual addresses.
     pub(crate) range: Range<u64>,
     /// Machine code at these addresses.
     code: Vec<u8>,
-    /// Functions that begin in the gap, ascending. The range of a function of unknown size is
-    /// empty.
+    /// Functions that begin in the gap, ascending. A function of unknown size has an empty range.
     functions: Vec<Range<u64>>,
     /// Pieces that compilers moved out of functions.
     parts: Vec<Range<u64>>,
-    /// Addresses that code without a description calls.
+    /// Addresses that code without a description calls or loads.
     called: Rc<BTreeSet<u64>>,
 }
 
-/// A symbol of a function.
+/// Symbol of a function.
 struct Symbol {
     range: Range<u64>,
     part: bool,
 }
 
-/// Returns the gaps in the code that `spans` do not cover, ascending. Returns none if the gaps
-/// are so large that the file must be of another kind. Nor does it return gaps with code of
-/// another kind in a file that is mostly described.
+/// Returns the gaps in the code that `spans` do not cover, ascending. Returns no gaps if they are
+/// so large that the file must be of another kind. In a file that is mostly described, leaves out
+/// gaps with code of another kind.
 pub(crate) fn gaps<S: Source>(elf: &Elf<S>, spans: &Spans) -> Vec<Gap> {
     let mut found = Vec::new();
     let mut size = 0;
@@ -115,7 +114,8 @@ pub(crate) fn gaps<S: Source>(elf: &Elf<S>, spans: &Spans) -> Vec<Gap> {
 }
 
 impl Gap {
-    /// Returns the rows of the gap. The function at `entry` has no caller: the kernel starts it.
+    /// Returns the rows of the gap. The function at `entry` has no caller, because the kernel
+    /// starts it.
     pub(crate) fn rows(&self, entry: u64) -> Vec<(u64, Rule)> {
         let (start, functions) = (self.range.start, &self.functions);
         let rows = analyse(&self.code, start, functions, &self.parts, &self.called);
@@ -130,7 +130,6 @@ impl Gap {
         [&rows[..before], &root, &rows[after..]].concat()
     }
 
-    /// Returns the end of the function at `entry`.
     fn entry_end(&self, entry: u64) -> u64 {
         let first = self
             .functions
@@ -146,7 +145,7 @@ impl Gap {
     }
 }
 
-/// Returns the sections with code, ascending.
+/// Returns the sections with code, ascending by address.
 fn code_sections<S: Source>(elf: &Elf<S>) -> Vec<&Section> {
     let code = |section: &&Section| section.flags & SHF_EXECINSTR != 0 && section.is_in_file();
     let mut sections: Vec<&Section> = elf.sections().iter().filter(code).collect();
@@ -154,7 +153,7 @@ fn code_sections<S: Source>(elf: &Elf<S>) -> Vec<&Section> {
     sections
 }
 
-/// Returns the symbols of functions at addresses that are `wanted`, ascending.
+/// Returns the symbols of functions at addresses that `wanted` accepts, ascending.
 fn symbols<S: Source>(elf: &Elf<S>, wanted: impl Fn(u64) -> bool) -> Vec<Symbol> {
     let mut symbols = Vec::new();
     elf.for_each_function(|name, range| {
@@ -165,14 +164,14 @@ fn symbols<S: Source>(elf: &Elf<S>, wanted: impl Fn(u64) -> bool) -> Vec<Symbol>
             });
         }
     });
-    // The symbol that reaches furthest is kept of several at one address.
+    // Of several symbols with one address, the longest is kept.
     symbols.sort_by_key(|symbol| (symbol.range.start, std::cmp::Reverse(symbol.range.end)));
     symbols.dedup_by_key(|symbol| symbol.range.start);
     symbols.truncate(FUNCTION_LIMIT);
     symbols
 }
 
-/// Returns whether GCC or LLVM gives this name to a piece that it moves out of a function:
+/// Returns whether a name is one that GCC or LLVM gives to a piece that it moves out of a function:
 /// `name.cold`, `name.cold.1`.
 fn is_part(name: &[u8]) -> bool {
     let without_number = match name.iter().rposition(|byte| !byte.is_ascii_digit()) {

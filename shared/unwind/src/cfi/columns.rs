@@ -1,5 +1,5 @@
-//! One row of the table that call frame instructions describe (DWARF 5, section 6.4.1). It has
-//! the columns that a walk needs: the CFA, the frame pointer and the return address.
+//! Row of the table that call frame instructions describe (DWARF 5, section 6.4.1). It has only the
+//! columns that an unwind needs: the CFA, the frame pointer and the return address.
 
 use gimli::Register;
 
@@ -10,17 +10,16 @@ use crate::arch::{
 use crate::cfi::expression::Computed;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// The row that is valid at some address.
+/// Row that is valid at some address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
-    /// The CFA; `None` if it is not one of the known expressions.
+    /// CFA; `None` if the CFA is an unknown expression.
     pub(crate) cfa: Option<Computed>,
     pub(crate) frame_pointer: Saved,
     pub(crate) return_address: Saved,
 }
 
-/// Place of the value that a register had in the caller. DWARF 5, section 6.4.1, the register
-/// rules.
+/// Place of the value that a register had in the caller (DWARF 5, section 6.4.1, register rules).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saved {
     /// The call frame information does not mention the register.
@@ -29,21 +28,21 @@ pub(crate) enum Saved {
     Same,
     AtCfa(i64),
     InRegister(Register),
-    /// In memory at the address that an expression computes.
+    /// In memory, at the address that an expression computes.
     At(Computed),
     /// In another place, which no rule can express.
     Elsewhere,
 }
 
 impl Columns {
-    /// Columns before any instruction.
+    /// Columns before the first instruction.
     pub(crate) const EMPTY: Columns = Columns {
         cfa: None,
         frame_pointer: Saved::Unspecified,
         return_address: Saved::Unspecified,
     };
 
-    /// Sets the column of `register`, if a walk needs it.
+    /// Sets the column of `register`, if an unwind needs this column.
     pub(crate) fn set(&mut self, register: Register, saved: Saved) {
         match register {
             FRAME_POINTER => self.frame_pointer = saved,
@@ -52,7 +51,6 @@ impl Columns {
         }
     }
 
-    /// Returns the column of `register`.
     pub(crate) fn get(&self, register: Register) -> Saved {
         match register {
             FRAME_POINTER => self.frame_pointer,
@@ -61,8 +59,7 @@ impl Columns {
         }
     }
 
-    /// Returns the rule with the same meaning. `signal` marks the frame as one that the kernel
-    /// built.
+    /// Returns the rule for these columns. `signal` says that the kernel built the frame.
     pub(crate) fn rule(&self, signal: bool) -> Rule {
         if let Some(rule) = self.signal_frame().filter(|_| signal) {
             return rule;
@@ -70,8 +67,8 @@ impl Columns {
         let cfa = self.cfa.and_then(Computed::cfa);
         match (self.return_address, cfa) {
             (Saved::Undefined, _) => Rule::ROOT,
-            // A caller's frame is above the address that its call pushed. Otherwise there was no
-            // call: musl's clone has a negative offset on the new stack.
+            // A caller's frame is above the return address that its call pushed. Otherwise there
+            // was no call. musl's clone has a negative offset on the new stack.
             (Saved::AtCfa(RETURN_ADDRESS_AT_CFA), Some(rule))
                 if rule.cfa == cfa::STACK_POINTER
                     && i64::from(rule.cfa_offset) < -RETURN_ADDRESS_AT_CFA =>
@@ -90,7 +87,7 @@ impl Columns {
     }
 
     /// Returns the rule of a frame that the kernel built for a signal handler, if every column
-    /// finds its register in one `struct sigcontext`.
+    /// refers to its register in the same `struct sigcontext`.
     fn signal_frame(&self) -> Option<Rule> {
         let Saved::At(Computed::Register(STACK_POINTER, ip)) = self.return_address else {
             return None;

@@ -1,5 +1,5 @@
-//! The few DWARF expressions that compilers and linkers write into call frame
-//! information (DWARF 5, section 2.5).
+//! DWARF expressions that compilers and linkers write into call frame information (DWARF 5, section
+//! 2.5).
 
 use gimli::{Encoding, EndianSlice, Expression, LittleEndian, Operation, Register};
 
@@ -8,23 +8,23 @@ use crate::rule::{Rule, cfa};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Number of operations of the longest expression known here.
+/// Number of operations of the longest known expression.
 const LONGEST: usize = 9;
 
-/// Value that an expression computes.
+/// Value that a known expression computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Computed {
-    /// A register + an offset.
+    /// Register plus an offset.
     Register(Register, i64),
-    /// The word at a register + an offset, plus an addend. Functions that align their stack keep
-    /// the former stack pointer in their frame.
+    /// Word at a register plus an offset, plus an addend. Functions that align their stack keep the
+    /// previous stack pointer in their frame.
     Word(Register, i64, i64),
-    /// The CFA in an entry of the procedure linkage table: see [`cfa::PLT`].
+    /// CFA in an entry of the procedure linkage table ([`cfa::PLT`]).
     Plt(i32),
 }
 
 impl Computed {
-    /// Evaluates `expression`; `None` if it is not a known one.
+    /// Evaluates `expression`; `None` if the expression is unknown.
     pub(crate) fn new(expression: Expression<Slice<'_>>, encoding: Encoding) -> Option<Computed> {
         let mut known = [const { Operation::Nop }; LONGEST];
         let mut length = 0;
@@ -57,8 +57,8 @@ impl Computed {
         described_linkage_table(register, offset, rest).map(Computed::Plt)
     }
 
-    /// Returns the rule for a CFA that is computed so. The rule does not yet describe the frame
-    /// pointer.
+    /// Returns the rule for a CFA with this value. The rule does not describe the frame pointer
+    /// yet.
     pub(crate) fn cfa(self) -> Option<Rule> {
         match self {
             Computed::Register(register, offset) => {
@@ -84,7 +84,8 @@ impl Computed {
     }
 }
 
-/// Returns the number that the operations add to the value on the stack; 0 if there are none.
+/// Returns the number that the operations add to the value on the stack; 0 if there are no
+/// operations.
 fn addend(operations: &[Operation<Slice<'_>>]) -> Option<i64> {
     match *operations {
         [] => Some(0),

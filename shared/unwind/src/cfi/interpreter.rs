@@ -8,7 +8,7 @@ use gimli::{
 use crate::cfi::columns::{Columns, Saved};
 use crate::cfi::expression::Computed;
 
-/// Maximum depth of nested `DW_CFA_remember_state`. Compilers nest none.
+/// Maximum depth of nested `DW_CFA_remember_state`. Compilers do not nest it.
 const REMEMBERED_LIMIT: usize = 32;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -16,16 +16,16 @@ type Common<'a> = CommonInformationEntry<Slice<'a>>;
 
 /// State of the instructions of one entry.
 pub(crate) struct Program {
-    /// Columns that the instructions have made so far.
+    /// Columns after the instructions that have run.
     pub(crate) columns: Columns,
-    /// Columns that `DW_CFA_restore` goes back to.
+    /// Columns that `DW_CFA_restore` restores.
     initial: Columns,
-    /// Columns that `DW_CFA_remember_state` keeps.
+    /// Columns that `DW_CFA_remember_state` stored.
     remembered: Vec<Columns>,
 }
 
 impl Program {
-    /// Returns a program that begins with the columns of the common entry.
+    /// Returns a program that starts with the columns of the common entry.
     pub(crate) fn new(initial: Columns) -> Program {
         Program {
             columns: initial,
@@ -34,8 +34,8 @@ impl Program {
         }
     }
 
-    /// Runs an instruction that does not move to another address. Returns `None` if the
-    /// instruction is invalid.
+    /// Runs an instruction that does not advance the address. Returns `None` if the instruction is
+    /// invalid.
     pub(crate) fn run<'a>(
         &mut self,
         instruction: CallFrameInstruction<usize>,

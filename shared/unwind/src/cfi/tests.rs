@@ -1,9 +1,9 @@
-//! Sections written by hand, with entries that no assembler writes.
+//! Tests with sections written by hand. Their entries are such as no assembler writes.
 
 use super::*;
 
-/// Common entry without augmentation, with factors of 1 and -8, and the return address in column
-/// 16. Its instructions describe the frame at a function's entry.
+/// Common entry without augmentation. Its factors are 1 and -8, and the return address is in column
+/// 16. Its instructions describe the frame at the entry of a function.
 const COMMON: [u8; 11] = [1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0];
 
 /// Returns an entry of the 32-bit format.
@@ -19,7 +19,7 @@ fn long_entry(id: u64, body: &[u8]) -> Vec<u8> {
     [&[0xff; 4], &*ids, body].concat()
 }
 
-/// Returns the body of a description of 16 addresses from 0x1000 on.
+/// Returns the body of a description of the 16 addresses from 0x1000 on.
 fn described(instructions: &[u8]) -> Vec<u8> {
     let range = [0x1000_u64, 16].map(u64::to_le_bytes).concat();
     [&range, instructions].concat()

@@ -1,14 +1,14 @@
-//! The walk along frame pointers: each frame holds the caller's frame pointer, and the return
-//! address one word above it.
+//! Unwinds by frame pointers. A frame has the caller's frame pointer, and the return address one
+//! word above it.
 
 use crate::walk::memory::Memory;
 use crate::walk::registers::Registers;
 
-/// Returns the addresses from the leaf (the program counter itself) to the root (return
-/// addresses), `depth` at most.
+/// Returns the addresses from leaf to root, at most `depth`. The first address is the program
+/// counter, and the others are return addresses.
 ///
-/// Each caller's frame is at a higher address. A chain that turns back is broken or forged, and
-/// the walk ends there.
+/// Each caller's frame is at a higher address. If a frame pointer is lower, the chain is broken or
+/// forged, and the unwind ends.
 pub fn walk_frame_pointers(
     registers: Registers,
     memory: &mut impl Memory,

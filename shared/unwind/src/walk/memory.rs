@@ -1,14 +1,14 @@
-//! Memory that a walk reads.
+//! Memory of a process that an unwind reads.
 
 use process::ProcessMemory;
 
-/// Memory that a walk reads.
+/// Memory of a process that an unwind reads.
 pub trait Memory {
-    /// Returns the 64-bit word at `address`, or `None` if it cannot be read.
+    /// Returns the 64-bit word at `address`; `None` if it cannot be read.
     fn word(&mut self, address: u64) -> Option<u64>;
 
-    /// Returns the 16 bytes of code at `address`, as a little-endian number, or `None` if
-    /// they cannot be read.
+    /// Returns the 16 bytes of code at `address` as a little-endian number; `None` if they cannot
+    /// be read.
     fn code(&mut self, address: u64) -> Option<u128> {
         let low = self.word(address)?;
         let high = self.word(address.checked_add(8)?)?;

@@ -3,8 +3,8 @@ use std::collections::HashMap;
 use super::*;
 use crate::table::Page;
 
-/// Address space with one page of code at 0x10000. The other addresses from 0x20000 to 0x40000
-/// are code without a table.
+/// Address space with one page of code at 0x10000. Addresses from 0x20000 to 0x40000 are code
+/// without a table.
 struct Space(Table);
 
 impl AddressSpace for Space {
@@ -102,7 +102,7 @@ fn a_stub_is_read_to_its_return_and_not_walked_by_frame_pointer() {
     let code = [(0x30000, code), (0x30008, 0)];
     let stack = [(0x800, 0x30000), (0x810, 0x900), (0x818, 0x10108)];
     let mut memory = code.into_iter().chain(stack).collect::<HashMap<_, _>>();
-    // This frame pointer leads to another place.
+    // This frame pointer leads to a wrong place.
     memory.extend([(0x880, 0), (0x888, 0x10010)]);
     let start = registers(0x10010, 0x800, 0x880);
     let found = walk(start, true, Mode::Tables, &space, &mut memory, 127);
@@ -123,13 +123,13 @@ fn an_interrupted_function_under_a_signal_frame_is_exact() {
     ]);
     let start = registers(0x10010, 0x800, 0);
     let walk = walk(start, true, Mode::Auto, &space, &mut memory, 127);
-    // The table is searched one byte before each address.
+    // The unwind searches the table one byte before each address.
     assert_eq!(walk.addresses, [0x10010, 0x10101, 0x10201]);
     assert_eq!(walk.end, End::Root);
 }
 
-/// Steps by a rule from an instruction pointer, a stack pointer and a frame pointer, and returns
-/// the new ones.
+/// Makes a step by a rule from these values of instruction pointer, stack pointer and frame
+/// pointer. Returns the new values.
 fn stepped(rule: Rule, from: [u64; 3], memory: &[(u64, u64)]) -> Result<[u64; 3], End> {
     let [ip, sp, bp] = from;
     let mut stepper = Stepper {
@@ -179,7 +179,7 @@ fn the_link_register_leads_to_the_caller_of_a_leaf_alone() {
         let stepped = stepper.step(Rule::at(cfa::LINK_REGISTER, offset));
         stepped.map(|()| [stepper.ip, stepper.sp, stepper.bp])
     };
-    // The function left the stack as it was. Its call has overwritten its caller's link register.
+    // The function did not change the stack. Its call has overwritten the link register.
     assert_eq!(step(0), Ok([0x10200, 0x800, 0x100]));
     assert_eq!(step(0), Err(End::NoRule));
 }

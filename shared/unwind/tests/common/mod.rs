@@ -1,4 +1,4 @@
-//! Functions that several tests use.
+//! Helpers for several tests.
 
 use std::fs;
 use std::io::Write;

@@ -1,10 +1,10 @@
-//! Checks that must hold for all bytes. The fuzz target uses them, too.
+//! Checks that must pass for any bytes. The fuzz target uses them, too.
 
 use std::{collections::HashSet, time::Duration};
 
 use unwind::{PAGE_SIZE, build};
 
-/// Builds a table from `bytes` and asserts that it is bounded and sound.
+/// Builds a table from `bytes`, and asserts that the table is bounded and valid.
 pub(crate) fn check(bytes: &[u8]) {
     let (built, cost) = tamper::cost(|| build(bytes));
     assert!(cost.time < Duration::from_secs(2), "{cost:?}");
@@ -12,8 +12,8 @@ pub(crate) fn check(bytes: &[u8]) {
         return;
     };
     let table = &built.table;
-    // A row takes at least one byte of instructions, and so does a description with a row of its
-    // own at its end. The other rows are the first rows of pages.
+    // A row takes at least one byte of instructions. A description takes at least one byte for the
+    // row at its end. All other rows are the first rows of pages.
     assert!(table.rows.len() <= 2 * bytes.len() + table.pages.len() + 64);
     assert!(table.pages.len() <= 1 << 16);
     assert!(table.rules.len() <= 8192);

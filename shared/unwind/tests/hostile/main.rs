@@ -1,5 +1,5 @@
-//! Images that were tampered with. They must not stop the reader, nor take more time and memory
-//! than their size warrants.
+//! Builds tables of tampered images. They must not stop the reader, and its time and memory must
+//! stay in proportion to their size.
 #![allow(clippy::unwrap_used)]
 
 mod check;
@@ -26,11 +26,12 @@ fn work_is_bounded_by_the_size_of_the_file() {
     let mut overlapping = common(&[]);
     let mut nested = common(&[]);
     while shared.len() < SIZE {
-        // All descriptions refer to the same common entry, the longest that is accepted.
+        // All descriptions refer to the same common entry, which has the maximum size.
         let at = shared.len();
         let start = text.start + at as u64 * 64;
         shared.extend(description(at, start..start + 64, &[]));
-        // All describe the same code, or each describes one byte less of it.
+        // In `overlapping`, all descriptions are for the same code. In `nested`, each description
+        // is for one byte less.
         let at = overlapping.len();
         overlapping.extend(description(at, text.clone(), &[0x41, 0x0e, 16]));
         let at = nested.len();
@@ -51,13 +52,13 @@ fn work_is_bounded_by_the_size_of_the_file() {
 
 const TEXT: u64 = 0x40_0000;
 
-/// Returns a common entry: no augmentation, factors 1 and -8, the usual columns.
+/// Returns a common entry without augmentation, with factors 1 and -8 and the usual columns.
 fn common(instructions: &[u8]) -> Vec<u8> {
     let header = [0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1];
     entry(&[&header, instructions])
 }
 
-/// Returns a description at offset `at` that belongs to a common entry at offset 0.
+/// Returns a description at offset `at` whose common entry is at offset 0.
 fn description(at: usize, code: Range<u64>, instructions: &[u8]) -> Vec<u8> {
     let back = (at as u32 + 4).to_le_bytes();
     let [start, size] = [code.start, code.end - code.start].map(u64::to_le_bytes);
@@ -69,8 +70,8 @@ fn entry(parts: &[&[u8]]) -> Vec<u8> {
     [&(rest.len() as u32).to_le_bytes(), &rest[..]].concat()
 }
 
-/// Returns an image with a program header for 4 GiB of code. The program header of
-/// `.eh_frame_hdr` leads to `.eh_frame`.
+/// Returns an image with a program header for 4 GiB of code. The program header for `.eh_frame_hdr`
+/// leads to `.eh_frame`.
 fn image(eh_frame: &[u8]) -> Vec<u8> {
     const HEADERS: u64 = 64 + 3 * 56;
     const FRAME: u64 = 0x10_0000;
@@ -95,7 +96,8 @@ fn image(eh_frame: &[u8]) -> Vec<u8> {
                 .concat(),
         );
     }
-    // The pointer to .eh_frame is a signed word, relative to itself. There is no table.
+    // The pointer to .eh_frame is a signed word, relative to its own address. There is no search
+    // table.
     bytes.extend([1, 0x1b, 0xff, 0xff]);
     bytes.extend(8_u32.to_le_bytes());
     bytes.extend([0; 4]);
@@ -103,8 +105,8 @@ fn image(eh_frame: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The seeds are sound before anything tampers with them. `SYSTEMSCOPE_FUZZ_SEEDS` names a
-/// directory with a folder for the fuzz target, to which the seeds are written.
+/// The seeds are valid before tests tamper with them. If `SYSTEMSCOPE_FUZZ_SEEDS` names a
+/// directory, the test writes the seeds to the fuzz target's folder in it.
 #[test]
 fn seeds_for_the_fuzz_target() {
     let directory = env::var_os("SYSTEMSCOPE_FUZZ_SEEDS");

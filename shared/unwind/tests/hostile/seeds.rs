@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::common::compile;
 
-/// Signal frame, realigned stack, return address in a register, an end, and code without a
-/// description.
+/// Assembly with a signal frame, a realigned stack, a return address in a register, an end, and
+/// code without a description.
 const ASSEMBLY: &str = ".globl _start
 _start:
 .cfi_startproc; .cfi_undefined rip; nop; .cfi_endproc
@@ -42,7 +42,7 @@ int main(void) { return puts(\"\"); }
 
 /// Returns all seeds.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    // Without alignment to pages, the files are about 1 KiB.
+    // Without alignment to pages, the files have about 1 KiB.
     let small = [
         "-nostdlib",
         "-static",
@@ -53,7 +53,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let with = |options: &[&'static str]| [&small[..], options].concat();
     let plain = compile("assembler", ASSEMBLY, &with(&["-Wl,--eh-frame-hdr"]));
     let mut headerless = plain.clone();
-    // e_shoff, and e_shnum with e_shstrndx.
+    // These bytes are e_shoff, and e_shnum with e_shstrndx.
     headerless[40..48].fill(0);
     headerless[60..64].fill(0);
     vec![
@@ -76,6 +76,6 @@ fn vdso() -> Vec<u8> {
     let line = maps.lines().find(|line| line.ends_with("[vdso]")).unwrap();
     let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
     let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).unwrap());
-    // SAFETY: the mapping is readable and stays for as long as the process.
+    // SAFETY: the mapping is readable, and stays as long as the process lives.
     unsafe { std::slice::from_raw_parts(start as *const u8, end - start) }.to_vec()
 }

@@ -1,9 +1,9 @@
 //! Inserts a map into an array of maps without an unnecessary wait.
 //!
-//! The kernel returns from such an update only when no program can still hold the replaced map
-//! (`maybe_wait_bpf_programs` in `kernel/bpf/syscall.c`). On a busy machine that takes seconds.
-//! An empty place holds no map that a program could still read, so the new map may be used as
-//! soon as it is visible.
+//! The kernel returns from such an update only after no program can still use the replaced map
+//! (`maybe_wait_bpf_programs` in `kernel/bpf/syscall.c`). This takes seconds on a busy machine. An
+//! empty place has no map that a program could use. The new map may therefore be used as soon as it
+//! is visible.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use libbpf_rs::{Map, MapCore, MapFlags, MapHandle};
 use loader::{Context, Result};
 
-/// Puts `map` at `index` of `maps`, where no map is.
+/// Puts `map` at `index` of `maps`. The place must be empty.
 pub(crate) fn insert(maps: &Map<'_>, index: u32, map: MapHandle) -> Result<()> {
     /// Interval between checks.
     const PAUSE: Duration = Duration::from_micros(50);
@@ -26,7 +26,7 @@ pub(crate) fn insert(maps: &Map<'_>, index: u32, map: MapHandle) -> Result<()> {
     });
     let waiting = waiting.context(WHAT)?;
     while !waiting.is_finished() {
-        // The lookup returns the map's ID once the map is visible.
+        // The lookup returns the ID of the map once the map is visible.
         if maps.lookup(&key, MapFlags::ANY).context(WHAT)?.is_some() {
             return Ok(());
         }

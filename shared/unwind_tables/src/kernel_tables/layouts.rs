@@ -7,7 +7,7 @@ use languages::Layout;
 use libbpf_rs::{Map, MapCore, MapFlags};
 use loader::{Context, Error, Result};
 
-/// Layouts in the map, each once.
+/// Layouts in the map, without duplicates.
 pub(super) struct Layouts<'a> {
     map: Map<'a>,
     known: Vec<Arc<Layout>>,
@@ -21,7 +21,7 @@ impl<'a> Layouts<'a> {
         }
     }
 
-    /// Returns the index of a layout. A new layout is added to the map.
+    /// Returns the index of a layout. Adds the layout to the map if it is new.
     pub(super) fn index(&mut self, layout: &Arc<Layout>) -> Result<u32> {
         if let Some(index) = self.known.iter().position(|known| known == layout) {
             return Ok(index as u32);
@@ -43,7 +43,6 @@ impl<'a> Layouts<'a> {
         Ok(index)
     }
 
-    /// Returns the layout at an index.
     pub(super) fn get(&self, index: u32) -> Option<&Arc<Layout>> {
         self.known.get(index as usize)
     }

@@ -1,23 +1,24 @@
-//! Allocator of ranges of an array.
+//! Allocates ranges of an array.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time for which a freed range rests before its next use. A walk that began before still reads
-/// it; no walk takes nearly as long.
+/// Time between the release of a range and its next use. An unwind that began before the release
+/// may still read the range. No unwind takes nearly as long.
 const REST: Duration = Duration::from_secs(1);
 
 /// Free and resting ranges of indexes.
 #[derive(Debug)]
 pub(crate) struct Ranges {
-    /// Free ranges: length by start. No two of them adjoin.
+    /// Lengths of free ranges, by start. No two free ranges adjoin.
     free: BTreeMap<u32, u32>,
-    /// Freed ranges with the time at which they were freed, the oldest first.
+    /// Released ranges with the time of their release, oldest first.
     resting: Vec<(Instant, u32, u32)>,
 }
 
 impl Ranges {
-    /// Returns an allocator of the indexes from `first` to below `end`, all of them free.
+    /// Returns an allocator of the indexes from `first` up to, but not including, `end`. All of
+    /// them are free.
     pub(crate) fn new(first: u32, end: u32) -> Ranges {
         Ranges {
             free: BTreeMap::from([(first, end.saturating_sub(first))]),
@@ -25,7 +26,7 @@ impl Ranges {
         }
     }
 
-    /// Takes `length` consecutive indexes and returns the first; `None` if no free range is long
+    /// Takes `length` consecutive indexes, and returns the first; `None` if no free range is long
     /// enough.
     pub(crate) fn take(&mut self, length: u32) -> Option<u32> {
         self.wake(Instant::now());
@@ -37,7 +38,7 @@ impl Ranges {
         Some(start)
     }
 
-    /// Frees a range that [`Ranges::take`] returned.
+    /// Releases a range that [`Ranges::take`] returned.
     pub(crate) fn give_back(&mut self, start: u32, length: u32) {
         self.resting.push((Instant::now(), start, length));
     }

@@ -1,5 +1,5 @@
-//! Memory of one shard: rows in an array map that this process maps, so that programs read them
-//! as they are written.
+//! Memory of one shard: an array map with rows. This process maps the memory, so programs read the
+//! rows as soon as they are written.
 
 use std::ptr::{self, NonNull};
 
@@ -13,11 +13,11 @@ use std::os::fd::AsFd;
 /// Size of a shard, in bytes.
 const SIZE: usize = SHARD_ROWS * size_of::<u32>();
 
-/// Rows of a shard that is still being filled.
+/// Rows of a shard that is being filled.
 pub(crate) struct ShardMemory(NonNull<u32>);
 
 impl ShardMemory {
-    /// Creates a map of the shape of `struct unwind_shard`, and maps its memory.
+    /// Creates a map with the layout of `struct unwind_shard`, and maps its memory.
     pub(crate) fn create() -> Result<(MapHandle, ShardMemory)> {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
@@ -34,7 +34,7 @@ impl ShardMemory {
             &options,
         )
         .context("make a map for unwind rows")?;
-        // SAFETY: this is a new mapping at an address that the kernel chooses.
+        // SAFETY: the mapping is new, and the kernel chooses its address.
         let memory = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -56,8 +56,8 @@ impl ShardMemory {
     /// Writes rows from index `first` on, until the shard is full.
     pub(crate) fn write(&mut self, first: usize, rows: impl Iterator<Item = u32>) {
         for (index, row) in (first..SHARD_ROWS).zip(rows) {
-            // SAFETY: the row lies within the mapping, which is aligned to pages. The write is
-            // volatile as programs read it at the same time.
+            // SAFETY: the row is inside the mapping, which is aligned to pages. The write is
+            // volatile because programs read the row at the same time.
             unsafe { self.0.add(index).write_volatile(row) };
         }
     }
@@ -65,7 +65,7 @@ impl ShardMemory {
 
 impl Drop for ShardMemory {
     fn drop(&mut self) {
-        // SAFETY: the memory was mapped with this size, and nothing else refers to it.
+        // SAFETY: the mapping has this size, and nothing else refers to it.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), SIZE) };
     }
 }

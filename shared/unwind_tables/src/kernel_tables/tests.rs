@@ -1,4 +1,4 @@
-//! Tests of the maps' contents. These tests need root.
+//! Tests of the maps' contents. They need root.
 #![allow(clippy::unwrap_used)]
 
 use libbpf_rs::MapHandle;
@@ -7,7 +7,7 @@ use unwind::{Page, cfa};
 use super::*;
 use crate::tests::{found, loaded};
 
-/// Row: offset in the page, and distance from the stack pointer to the frame's end.
+/// Row with its offset in the page, and the distance from the stack pointer to the CFA.
 type Row = (u16, i32);
 
 fn rule(offset: i32) -> Rule {
@@ -64,7 +64,7 @@ fn a_shard_that_is_full_goes_with_its_last_table() {
     let mut tables = KernelTables::new(&object).unwrap();
     let page: Vec<Row> = (0..MOST_ROWS).map(|offset| (offset, 8)).collect();
     let pages = vec![&page[..]; SHARD_ROWS / page.len()];
-    // One more row than fits behind these pages.
+    // This page has one row more than the rest of the shard can take.
     let next = &page[..=SHARD_ROWS % page.len()];
     let full = tables.place(&table(&pages)).unwrap();
     let open = tables.place(&table(&[next])).unwrap();
@@ -73,7 +73,7 @@ fn a_shard_that_is_full_goes_with_its_last_table() {
     assert_eq!(are_there(), [true, true]);
     tables.remove(full);
     assert_eq!(are_there(), [false, true]);
-    // Rows are still added to shard 1.
+    // Rows are still added to shard 1, so it stays.
     tables.remove(open);
     assert_eq!(are_there(), [false, true]);
     let placed = tables.place(&table(&[next])).unwrap();
@@ -94,7 +94,7 @@ fn there_is_room_for_as_many_rules_as_have_numbers() {
         tables.place(&table).map_err(|error| error.to_string())
     };
     place(0, 1000).unwrap();
-    // Rules that exist already take no number.
+    // Rules that exist already need no new number.
     place(500, most).unwrap();
     let error = place(most, most + 1).unwrap_err();
     assert!(error.contains("no room for its rules"), "{error}");

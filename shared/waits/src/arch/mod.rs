@@ -1,4 +1,4 @@
-//! Names of kernel functions that depend on the architecture: the functions of the entry code.
+//! Names of the kernel's entry functions, which depend on the architecture.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

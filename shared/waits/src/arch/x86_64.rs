@@ -1,6 +1,6 @@
 //! Names of the kernel's entry functions on x86-64.
 
-/// Name of the function that the entry code calls for a system call
+/// Name of the function to which the entry code passes a system call
 /// (arch/x86/include/asm/syscall_wrapper.h).
 macro_rules! system_call {
     ($call:literal) => {
@@ -9,7 +9,7 @@ macro_rules! system_call {
 }
 pub(crate) use system_call;
 
-/// Name of the function that the entry code calls for a system call of 32-bit code.
+/// Name of the function to which the entry code passes a system call of 32-bit code.
 macro_rules! compat_system_call {
     ($call:literal) => {
         concat!("__ia32_sys_", $call)
@@ -17,11 +17,11 @@ macro_rules! compat_system_call {
 }
 pub(crate) use compat_system_call;
 
-/// Functions that call the functions of system calls, the innermost first
+/// Functions that call the functions of system calls, innermost first
 /// (arch/x86/entry/syscall_64.c).
 pub(crate) const SYSTEM_CALL_ENTRY: [&str; 2] = ["x64_sys_call", "do_syscall_64"];
 
-/// Returns whether an interrupt, and not an exception, enters the kernel by this function
+/// Returns whether interrupts, and not exceptions, enter the kernel by this function
 /// (arch/x86/include/asm/idtentry.h).
 #[must_use]
 pub fn is_interrupt_entry(name: &str) -> bool {

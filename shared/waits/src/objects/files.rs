@@ -11,20 +11,21 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat,
 
 use super::name as last_name;
 
-/// Number of bits of a minor device number in the kernel: MINORBITS of `include/linux/kdev_t.h`.
+/// Number of bits of a minor device number in the kernel (MINORBITS of `include/linux/kdev_t.h`).
 const MINOR_BITS: u32 = 20;
-/// Maximum descriptors of a process that are searched for a file.
+/// Maximum number of a process's descriptors that are searched for a file.
 const MOST_DESCRIPTORS: usize = 4096;
-/// Maximum bytes that are read of a process's mappings: 512 for each of 65,530 mappings, the
-/// kernel's default limit.
+/// Maximum number of bytes that are read of a process's mappings: 512 bytes for each of 65,530
+/// mappings, the kernel's default limit.
 const MOST_MAPS: u64 = 32 << 20;
 
-/// Descriptor of a file whose descriptor is unknown: `NO_FILE_DESCRIPTOR` of
-/// `include/waits/object_event.h`.
+/// Descriptor of a file if the program does not know it (`NO_FILE_DESCRIPTOR` of
+/// `include/waits/object_event.h`).
 const NO_DESCRIPTOR: u32 = u32::MAX;
 
 /// Returns the file on which a thread waited. The result has the file's path if the process still
-/// has it open there, else the last part of the name that the kernel has.
+/// has the file open there. Otherwise it has the last component of the path, which the kernel
+/// reported.
 pub(super) fn file(event: &ObjectEvent) -> Resource<Box<str>> {
     let kind = FileType::from_raw_mode(event.mode);
     let path = match (event.fd, kind) {
@@ -44,13 +45,13 @@ pub(super) fn file(event: &ObjectEvent) -> Resource<Box<str>> {
     )
 }
 
-/// Returns a file without an inode of its own, for example an `eventfd`.
+/// Returns a file without an inode of its own, such as an `eventfd`.
 pub(super) fn anonymous(event: &ObjectEvent) -> Resource<Box<str>> {
     let name = String::from_utf8_lossy(last_name(event));
     Resource::Anonymous(name.trim_matches(['[', ']']).into())
 }
 
-/// Returns the path of a file by the first of the process's descriptors that has it open.
+/// Returns the path of a file, from the first descriptor of the process that has the file open.
 fn some_path(event: &ObjectEvent) -> Option<String> {
     let folder = std::fs::read_dir(format!("{}/fd", living_folder(event.pid))).ok()?;
     let descriptors = folder.take(MOST_DESCRIPTORS).flatten();
@@ -58,11 +59,11 @@ fn some_path(event: &ObjectEvent) -> Option<String> {
     paths.next()
 }
 
-/// Returns the path of a file by a descriptor of the process.
+/// Returns the path of a file, from a descriptor of the process.
 fn path(event: &ObjectEvent, fd: &str) -> Option<String> {
     let link = format!("{}/fd/{fd}", living_folder(event.pid));
-    // O_PATH gives a handle of this very file without opening it: no driver or file server is
-    // asked.
+    // O_PATH gives a handle of this file without opening it, so no driver or file server acts on
+    // it.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let file: OwnedFd = openat(CWD, link, flags, Mode::empty()).ok()?;
     if !is_same_file(&fstat(&file).ok()?, event) {
@@ -73,11 +74,11 @@ fn path(event: &ObjectEvent, fd: &str) -> Option<String> {
     Some(path.to_string_lossy().into_owned())
 }
 
-/// Returns the path of a file that the process has mapped.
+/// Returns the path of a file that the process maps.
 fn mapped_path(event: &ObjectEvent) -> Option<String> {
     let maps = File::open(format!("{}/maps", living_folder(event.pid))).ok()?;
     let (major, minor) = device(event);
-    // proc_pid_maps(5): the device and the inode stand before the path.
+    // The device and the inode precede the path (proc_pid_maps(5)).
     let place = format!(" {major:02x}:{minor:02x} {} ", event.inode);
     let lines = BufReader::new(maps.take(MOST_MAPS)).split(b'\n');
     let mut paths = lines.map_while(Result::ok).filter_map(|line| {
@@ -88,7 +89,7 @@ fn mapped_path(event: &ObjectEvent) -> Option<String> {
     paths.next()
 }
 
-/// Returns the major and the minor number of the device that holds an event's file.
+/// Returns the major and the minor number of the device with the event's file.
 fn device(event: &ObjectEvent) -> (u32, u32) {
     (
         event.device >> MINOR_BITS,
@@ -96,7 +97,7 @@ fn device(event: &ObjectEvent) -> (u32, u32) {
     )
 }
 
-/// Returns whether `found` is the event's file, and not a file that has taken its place since.
+/// Returns whether `found` is the event's file, and not another file that has replaced it.
 fn is_same_file(found: &Stat, event: &ObjectEvent) -> bool {
     let found_on = (major(found.st_dev), minor(found.st_dev));
     found.st_ino == event.inode && found_on == device(event)
@@ -107,7 +108,7 @@ fn is_same_file(found: &Stat, event: &ObjectEvent) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns an event as the kernel reports it for one of our own files.
+    /// Returns an event for an open file of this process, as the kernel would report it.
     fn event(file: &impl AsRawFd, stat: &Stat) -> ObjectEvent {
         ObjectEvent {
             pid: std::process::id(),

@@ -1,4 +1,4 @@
-//! Futexes: their addresses, the threads that held them, and the kinds of wait that their
+//! Futexes: their addresses, the threads that held them, and the kinds of waits that their
 //! arguments show.
 
 use std::collections::{HashMap, HashSet};
@@ -11,28 +11,28 @@ use symbolize::{Data, Symbolizer, Variable};
 
 use super::{comm, owner};
 
-/// FUTEX_WAIT and FUTEX_WAIT_BITSET of `include/uapi/linux/futex.h`.
+/// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
 const WAIT_BITSET: u32 = 9;
-/// Value of a mutex of glibc or Rust while a thread waits for it: `sysdeps/nptl/lowlevellock.h`,
-/// `library/std/src/sys/sync/mutex/futex.rs`.
+/// Value of a mutex of glibc or Rust while a thread waits for it (`sysdeps/nptl/lowlevellock.h`,
+/// `library/std/src/sys/sync/mutex/futex.rs`).
 const LOCKED_WITH_WAITERS: u32 = 2;
-/// Largest offsets of futexes in a lock and in a condition variable, in bytes. The lock is
+/// Maximum offsets of a futex in a lock and in a condition variable, in bytes. The lock is
 /// pthread_rwlock_t (`sysdeps/x86/nptl/bits/struct_rwlock.h`).
 const FARTHEST_IN_LOCK: u64 = 12;
 const FARTHEST_IN_CONDITION: u64 = 44;
 
-/// Futex that a thread waited for.
+/// Futex on which a thread waited.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Futex {
     process: Process,
     address: u64,
-    /// Value that the futex had to have for the thread to wait, where it has a meaning; else 0.
+    /// Value that the thread expected in the futex, if this value has a meaning; otherwise 0.
     value: u32,
     data: Option<Data>,
-    /// Thread that held the lock, if the lock's value names it.
+    /// Thread that held the lock, if the value of the lock names this thread.
     holder: Option<Holder>,
-    /// True if the lock has a condition, as an interpreter's lock does.
+    /// True if the lock has a condition variable, like the lock of an interpreter.
     has_condition: bool,
 }
 
@@ -40,14 +40,14 @@ pub(crate) struct Futex {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Holder {
     comm: Text,
-    /// ID of the thread, in profiles that distinguish threads.
+    /// ID of the thread, if the profile distinguishes threads.
     thread: Option<ThreadId>,
     /// True if the process has the same name as the thread.
     shares_name: bool,
 }
 
 impl Holder {
-    /// Returns the holder for a profile with these names.
+    /// Converts the holder to a profile with these names.
     pub(crate) fn in_profile(&self, names: &mut Table<Text>) -> profile::Holder {
         profile::Holder {
             comm: names.id(self.comm.clone()),
@@ -58,8 +58,8 @@ impl Holder {
 }
 
 impl Futex {
-    /// Returns the thread that the wait joins: glibc's futex holds its ID, and 0 once the thread
-    /// has ended.
+    /// Returns the thread that the wait joins. glibc's futex contains the ID of that thread, and 0
+    /// once the thread has ended.
     pub(crate) fn joined(&self) -> ThreadId {
         ThreadId {
             pid: self.process.pid,
@@ -67,18 +67,19 @@ impl Futex {
         }
     }
 
-    /// Returns the thread that held the lock. The holder of a lock with a condition is known only
-    /// for a GIL (`is_gil`), the holder of a mutex only for other locks.
+    /// Returns the thread that held the lock. `is_gil` says whether the lock is a GIL. The holder
+    /// of a lock with a condition variable is known only for a GIL. The holder of a mutex is known
+    /// only for other locks.
     pub(crate) fn holder(&self, is_gil: bool) -> Option<&Holder> {
         (self.has_condition == is_gil).then_some(self.holder.as_ref())?
     }
 }
 
-/// Locations of futexes, and the variables there.
+/// Locations of futexes, and the variables that contain them.
 #[derive(Default)]
 pub(crate) struct FutexPlaces {
     located: HashMap<(Process, u64), Option<Data>>,
-    /// Futexes on which a thread waited in a way in which no thread waits for a mutex.
+    /// Futexes on which a thread waited in a way that excludes a mutex.
     no_locks: HashSet<(Process, u64)>,
     variables: HashMap<Data, Variable>,
     /// True if the profile distinguishes threads.
@@ -93,7 +94,7 @@ impl FutexPlaces {
         }
     }
 
-    /// Keeps the place of a futex that a thread waited for.
+    /// Locates a futex on which a thread waited, and returns it.
     pub(super) fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
         let (process, address) = (owner(event), event.address);
         if event.value != LOCKED_WITH_WAITERS || !WAITS.contains(&event.operation) {
@@ -125,22 +126,22 @@ impl FutexPlaces {
         })
     }
 
-    /// Finds the names of the variables that futexes are in.
+    /// Finds the names of the variables that contain futexes.
     pub(super) fn resolve(&mut self, symbolizer: &mut Symbolizer) {
         let located = self.located.values().flatten().copied();
         self.variables = symbolizer.variables(located);
     }
 
-    /// Returns the kind of a wait that the futex's arguments show, as glibc and Rust use them.
-    /// `lived` returns whether a thread was seen.
+    /// Returns the kind of a wait, if the arguments of the futex show it. The rules are those of
+    /// glibc and Rust. `lived` returns whether a thread was seen.
     pub(crate) fn kind_by_arguments(
         &self,
         futex: &Futex,
         lived: impl Fn(ThreadId) -> bool,
     ) -> Option<WaitKind> {
         if futex.value == LOCKED_WITH_WAITERS {
-            // A counter also is 2 at times: other waits at the same address show that it is no
-            // lock.
+            // A counter can also have the value 2. Other waits at the same address show that it is
+            // no lock.
             let is_lock = !self.no_locks.contains(&(futex.process, futex.address));
             return is_lock.then_some(WaitKind::new(Reason::Lock, Detail::Mutex));
         }
@@ -148,8 +149,7 @@ impl FutexPlaces {
         is_joined.then_some(WaitKind::new(Reason::Child, Detail::Thread))
     }
 
-    /// Returns whether a futex belongs to the lock that all threads of a language's runtime
-    /// share.
+    /// Returns whether a futex belongs to the lock that all threads of a language's runtime share.
     pub(crate) fn is_gil(&self, futex: &Futex) -> bool {
         let variable = futex.data.and_then(|data| self.variables.get(&data));
         let symbol = variable.and_then(|variable| variable.symbol.as_deref());
@@ -157,8 +157,8 @@ impl FutexPlaces {
         symbol.is_some() && languages.any(|language| language.locks().global == symbol)
     }
 
-    /// Returns the variable that a futex is in, if it is in one, for a wait with this reason. The
-    /// offset is the offset of the lock or condition variable that contains the futex.
+    /// Returns the variable that contains a futex, if there is one, for a wait with this reason.
+    /// The offset is that of the lock or condition variable that contains the futex.
     pub(crate) fn variable(&self, futex: &Futex, reason: Reason) -> Option<profile::Futex<&str>> {
         let variable = self.variables.get(&futex.data?)?;
         let farthest = match reason {
@@ -173,7 +173,7 @@ impl FutexPlaces {
         })
     }
 
-    /// Returns the variable that a futex is in, if it is in one, with offset 0.
+    /// Returns the variable that contains a futex, if there is one, with offset 0.
     pub(crate) fn whole_variable(&self, futex: &Futex) -> Option<profile::Futex<&str>> {
         let variable = self.variables.get(&futex.data?)?;
         Some(profile::Futex::Variable {

@@ -1,4 +1,4 @@
-//! Ports on which processes listen: they tell which side of a connection a socket is on.
+//! Ports on which processes listen. They show the side of a connection that a socket is on.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -7,23 +7,22 @@ use std::time::{Duration, Instant};
 
 use bpf::types::{ObjectEvent, SocketSide};
 
-/// TCP_LISTEN of `include/net/tcp_states.h`, as text of /proc/net/tcp.
+/// TCP_LISTEN of `include/net/tcp_states.h`, in the format of /proc/net/tcp.
 const LISTENS: &str = "0A";
-/// Maximum bytes that are read of a list. Listening sockets come first.
+/// Maximum number of bytes that are read of a list. Listening sockets come first in the list.
 const MOST_READ: u64 = 1 << 20;
-/// Interval after which the ports are read again if a port was not found.
+/// Interval after which the ports are read again for a port that was not found.
 const FRESH: Duration = Duration::from_secs(1);
-/// Maximum processes whose ports are kept.
+/// Maximum number of processes whose ports are kept.
 const MOST_KEPT: usize = 1024;
 
-/// Ports of listening sockets, by process, with the time of reading.
+/// Ports of listening sockets and the time of their read, by process.
 #[derive(Default)]
 pub(super) struct Listeners(HashMap<u32, (Instant, HashSet<u16>)>);
 
 impl Listeners {
-    /// Returns the side of a connection that a socket is on. The program knows it if the kernel
-    /// chose one of the two ports. Otherwise the side is the one whose port has a listening
-    /// socket.
+    /// Returns the side of a connection that a socket is on. The event has the side if the kernel
+    /// chose one of the two ports. Otherwise the port with a listening socket shows the side.
     pub(super) fn side(&mut self, event: &ObjectEvent) -> SocketSide {
         let side = SocketSide(event.side.into());
         let (local, remote) = (event.local_port, event.remote_port);
@@ -68,8 +67,7 @@ fn listening_ports(list: impl Read) -> Vec<u16> {
     let lines = BufReader::new(list.take(MOST_READ)).lines();
     let ports = lines.skip(1).map_while(|line| {
         let line = line.ok()?;
-        // Fields of proc_net_tcp.txt: the number, the local address, the remote address, the
-        // state.
+        // Fields of proc_net_tcp.txt: number, local address, remote address, state.
         let mut fields = line.split_whitespace().skip(1);
         let (address, state) = (fields.next()?, fields.nth(1)?);
         let (_, port) = address.rsplit_once(':')?;

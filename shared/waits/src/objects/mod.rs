@@ -1,5 +1,5 @@
-//! Resources that blocked threads waited on: the files, sockets, futexes and children that a
-//! program sends, each once.
+//! Resources on which blocked threads waited: files, sockets, futexes and children. Programs send
+//! each of them once.
 
 mod files;
 mod futexes;
@@ -16,37 +16,38 @@ use listeners::Listeners;
 
 pub(crate) use futexes::{Futex, FutexPlaces};
 
-/// Maximum number of resources kept.
+/// Maximum number of resources that are kept.
 const MOST_KEPT: usize = 1 << 16;
-/// ID of all other resources; programs use this number for none ([`bpf::types::STACK_MISSED`]).
+/// ID of all further resources. No resource of a program has this ID, which is
+/// [`bpf::types::STACK_MISSED`].
 const OTHER: u64 = 1;
 
-/// Resources that programs have sent so far, by ID.
+/// Resources that programs have sent, by ID.
 pub struct Objects {
     known: Interner<Object, ()>,
     places: FutexPlaces,
     listeners: Listeners,
-    /// Number of resources of each process.
+    /// Number of resources that each process takes.
     shares: Shares,
 }
 
-/// Resource on which a thread waited, as a program reports it.
+/// Resource on which a thread waited, as a program reported it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Object {
-    /// The resource that the thread's system call concerns.
+    /// Resource of the thread's system call.
     FromCall(Resource<Box<str>>),
-    /// The file of a page that the thread touched.
+    /// File of a page that the thread touched.
     Mapped(Resource<Box<str>>),
-    /// A child, by its name.
+    /// Child process, by name.
     Child(Text),
-    /// A futex.
+    /// Futex.
     Futex(Futex),
-    /// A resource that found no capacity.
+    /// Resource beyond the capacity.
     Other,
 }
 
 impl Objects {
-    /// Returns an empty collection. `per_thread`: the profile distinguishes threads.
+    /// Returns an empty collection. `per_thread` says whether the profile distinguishes threads.
     #[must_use]
     pub fn new(per_thread: bool) -> Objects {
         let mut known = Interner::new();
@@ -59,7 +60,7 @@ impl Objects {
         }
     }
 
-    /// Keeps a resource that a program sent, with the facts that can be found only now.
+    /// Adds a resource that a program sent, with facts that can be found only now.
     pub fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) {
         if self.known.first(event.id).is_some() {
             return;
@@ -85,7 +86,7 @@ impl Objects {
         self.known.insert(event.id, object, ());
     }
 
-    /// Returns the first ID of the same resource, if that has arrived.
+    /// Returns the first of the IDs that stand for the same resource, if the resource has arrived.
     #[must_use]
     pub fn first(&self, id: u64) -> Option<u64> {
         match self.known.first(id) {
@@ -95,7 +96,7 @@ impl Objects {
         }
     }
 
-    /// Returns how many resources found no capacity.
+    /// Returns the number of resources that exceeded the capacity.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.shares.refused()
@@ -111,7 +112,7 @@ impl Objects {
         self.known.get(id)
     }
 
-    /// Finds the names of the variables that futexes are in.
+    /// Finds the names of the variables that contain futexes.
     pub fn resolve(&mut self, symbolizer: &mut Symbolizer) {
         self.places.resolve(symbolizer);
     }
@@ -122,10 +123,10 @@ impl Objects {
     }
 }
 
-/// Sets the constants by which programs send resources, and how waits ended, or not.
+/// Sets the constants that say whether programs send resources and the ends of waits.
 ///
 /// # Errors
-/// Fails if the object has no such constants.
+/// The object has no such constants.
 pub fn configure(object: &mut OpenObject, is_enabled: bool, kernel: &Kernel) -> Result<()> {
     let (first, last) = sockets::given_ports();
     object.set(bpf::constants::WANT_WAIT_ENDS, is_enabled)?;
@@ -136,8 +137,8 @@ pub fn configure(object: &mut OpenObject, is_enabled: bool, kernel: &Kernel) -> 
     object.set(bpf::constants::LAST_GIVEN_PORT, last)
 }
 
-/// Returns the process of a pidfd. The kernel read the name during the wait, so a later process
-/// with the same ID does not give its name.
+/// Returns the process of a pidfd. The kernel read its name during the wait, so the name is not
+/// that of a later process with the same ID.
 fn pidfd(event: &ObjectEvent) -> Peer<Box<str>> {
     Peer {
         pid: (event.tid != 0).then_some(event.tid),
@@ -145,7 +146,7 @@ fn pidfd(event: &ObjectEvent) -> Peer<Box<str>> {
     }
 }
 
-/// Returns a process by its ID and, while it lives, its name.
+/// Returns a process by its ID, with its name if the process lives.
 fn process(pid: u32) -> Peer<Box<str>> {
     Peer {
         pid: Some(pid),
@@ -157,13 +158,13 @@ fn boxed(name: &str) -> Box<str> {
     name.into()
 }
 
-/// Returns the name of a thread or process from its file `comm`.
+/// Reads the name of a thread or process from its file `comm`.
 fn comm(path: &str) -> Option<Text> {
     let name = std::fs::read(path).ok()?;
     Some(profile::text::comm(name.trim_ascii_end()))
 }
 
-/// Returns the process that has an event's file descriptors and addresses.
+/// Returns the process to which the file descriptors and addresses of an event belong.
 fn owner(event: &ObjectEvent) -> Process {
     Process {
         pid: event.pid,
@@ -171,7 +172,7 @@ fn owner(event: &ObjectEvent) -> Process {
     }
 }
 
-/// Returns an event's name: bytes that the target chose.
+/// Returns the name in an event. The target can choose its bytes.
 fn name(event: &ObjectEvent) -> &[u8] {
     &event.name[..event.name.len().min(event.name_length as usize)]
 }

@@ -1,4 +1,4 @@
-//! Sockets that threads waited on.
+//! Sockets on which threads waited.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -18,8 +18,7 @@ const SOCK_DGRAM: u16 = 2;
 const IPPROTO_TCP: u16 = 6;
 const IPPROTO_UDP: u16 = 17;
 
-/// Returns the first and the last of the ports that the kernel assigns to sockets that ask for
-/// none.
+/// Returns the first and the last port of the range from which the kernel chooses ports.
 pub(super) fn given_ports() -> (u32, u32) {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let range = range.unwrap_or_default();
@@ -31,7 +30,7 @@ pub(super) fn given_ports() -> (u32, u32) {
     }
 }
 
-/// Returns the socket of an event; `side` is its side of the connection.
+/// Returns the socket of an event. `side` is the side of the connection that the socket is on.
 pub(super) fn socket(event: &ObjectEvent, side: SocketSide) -> Socket<Box<str>> {
     let side = match side {
         SocketSide::SIDE_LISTENS => Side::Listens,
@@ -57,7 +56,7 @@ fn v6(bytes: &[u8; 16]) -> IpAddr {
     Ipv6Addr::from(*bytes).to_canonical()
 }
 
-/// Returns an IPv4 or IPv6 socket. The program sends 0 for a port that the kernel chose.
+/// Returns an IPv4 or IPv6 socket. A program sends 0 for a port that the kernel chose.
 fn internet(
     event: &ObjectEvent,
     address: impl Fn(&[u8; 16]) -> IpAddr,
@@ -77,7 +76,7 @@ fn internet(
 
 fn unix(event: &ObjectEvent, side: Side) -> Socket<Box<str>> {
     let path = match last_name(event) {
-        // The name of an abstract socket begins with a NUL: unix(7).
+        // The name of an abstract socket begins with a NUL (unix(7)).
         [0, name @ ..] => format!("@{}", String::from_utf8_lossy(name)),
         path => {
             let path = path.split(|&byte| byte == 0).next().unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Decisions whether a blocked thread had work. A decision depends on the wait's kind, the side
-//! of the connection, and how the wait ended.
+//! Decides whether a blocked thread had work. The decision depends on the kind of the wait, the
+//! side of the connection, and how the wait ended.
 //!
-//! A single wait may not show it. Then the other waits of the same thread at the same place
+//! If a single wait shows nothing, other waits of the same thread at the same place decide. Names
+//! do not matter.
 //! decide. No names are used.
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use profile::{
 /// Share of the known waits at a place that must agree, in percent.
 const AGREEING: u64 = 95;
 
-/// Waiter: a thread, or all threads of one name where threads are not distinguished.
+/// Thread, or all threads with one name if the profile does not distinguish threads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Waiter {
     pub(super) thread: Option<ThreadId>,
@@ -29,13 +30,13 @@ pub(super) struct Site {
     pub(super) user: StackId,
 }
 
-/// Number of waits at a place, by how they ended. Each counter saturates at 2³² - 1, as there may
-/// be a million places.
+/// Number of waits at a place, by how they ended. Counters saturate at 2³² - 1. They are small
+/// because there may be a million places.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
     waiting: u32,
     idle: u32,
-    /// Waits that ended by a waker that had not been given work.
+    /// Waits that ended by a waker to which nothing had given work.
     new_work: u32,
     /// Waits that ended by a timeout.
     timed: u32,
@@ -47,7 +48,7 @@ pub(super) struct Evidence {
     by_waiter: HashMap<Waiter, RowMap<Site, Waits>>,
 }
 
-/// Returns whether the thread had work, if the wait shows it by itself.
+/// Returns whether the thread had work, if the wait alone shows this.
 pub(super) fn idleness_of_wait(kind: WaitKind, side: Side, end: WaitEnd) -> Option<Idleness> {
     match (kind.reason, kind.detail) {
         (
@@ -68,7 +69,7 @@ pub(super) fn idleness_of_wait(kind: WaitKind, side: Side, end: WaitEnd) -> Opti
         ) => {
             return Some(Idleness::Waiting);
         }
-        // The wait may be for a lock that no thread ever releases.
+        // No thread may ever release the lock for which this thread waits.
         (Reason::Unknown, _) if end == WaitEnd::WAIT_END_NONE => return None,
         _ if end == WaitEnd::WAIT_END_NONE => return Some(Idleness::Dormant),
         (Reason::Kernel, Detail::KernelThread | Detail::RingWorker | Detail::VhostWorker) => {
@@ -87,7 +88,7 @@ pub(super) fn idleness_of_wait(kind: WaitKind, side: Side, end: WaitEnd) -> Opti
 }
 
 impl Evidence {
-    /// Adds `events` waits that ended alike.
+    /// Adds `events` waits that ended in the same way.
     pub(super) fn add(
         &mut self,
         waiter: Waiter,
@@ -109,7 +110,7 @@ impl Evidence {
         *sum = sum.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
     }
 
-    /// Decides for the blocked samples whose own wait shows nothing.
+    /// Decides for the blocked samples whose own waits show nothing.
     pub(super) fn judge(&self, profile: &mut Profile) {
         let habits: HashMap<Waiter, Habits> = (self.by_waiter.iter())
             .map(|(waiter, places)| (*waiter, Habits::new(places.values())))
@@ -123,8 +124,8 @@ impl Evidence {
         });
     }
 
-    /// Returns the sample with the decision of its thread's other waits; `None` if the sample
-    /// needs none, or the waits show nothing.
+    /// Returns the sample with a decision from other waits of its thread. Returns `None` if the
+    /// sample needs no decision, or if the other waits show nothing.
     fn judge_sample(
         &self,
         profile: &mut Profile,
@@ -152,7 +153,6 @@ impl Evidence {
     }
 }
 
-/// Returns whether a wait with this reason may end by a timeout.
 fn can_time_out(reason: Reason) -> bool {
     matches!(
         reason,
@@ -167,17 +167,17 @@ fn can_time_out(reason: Reason) -> bool {
 
 /// Sums over all waits of a thread, for any number of places.
 ///
-/// A thread waits for new work at one place, its home. A place whose waits show by themselves
-/// that they are idle is the home. Otherwise the home is the only place at which the thread was
-/// given new work. At a second place, the thread may be in the middle of work from the first. A
-/// few waits elsewhere, such as waits whose stacks were missed, do not make a place. A thread
-/// that was given no work and waits for timeouts works by the clock: it has no work in between.
+/// A thread waits for new work at one place, its home. If waits at a place show on their own that
+/// they are idle, this place is the home. Otherwise the home is the only place at which the thread
+/// got new work. At a second place, the thread may be in the middle of work from the first place. A
+/// few waits elsewhere do not make a place, such as waits with missed stacks. A thread that got no
+/// work, and waits for timeouts, works by the clock. It has no work in between.
 struct Habits {
-    /// True if some waits show by themselves that they are idle.
+    /// True if some waits show on their own that they are idle.
     has_home: bool,
     /// Waits after which the thread may have begun new work.
     begins: u64,
-    /// Places at which the thread was given new work.
+    /// Places at which the thread got new work.
     given: usize,
 }
 
@@ -206,11 +206,11 @@ impl Habits {
         }
     }
 
-    /// Decides for the waits at a place whose own end shows nothing.
+    /// Decides for the waits at a place whose own ends show nothing.
     fn judge(&self, reason: Reason, waits: &Waits) -> Option<Idleness> {
         let known = sum(&[waits.waiting, waits.idle, waits.new_work]);
         let agree = |kinds: &[u32]| sum(kinds) * 100 >= known * AGREEING;
-        // A thread that releases a lock wakes the waiter without being given work, and a futex
+        // A thread that releases a lock wakes the waiter although nothing gave it work. This futex
         // may be a lock.
         let can_be_lock = reason == Reason::Unknown;
         let new_work = if can_be_lock { 0 } else { waits.new_work };
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Returns the decision for the first of a thread's places.
+    /// Returns the decision for the first place of a thread with these places.
     fn judge_first(reason: Reason, all: &[Waits]) -> Option<Idleness> {
         Habits::new(all.iter()).judge(reason, &all[0])
     }
@@ -255,19 +255,19 @@ mod tests {
         use Idleness::{Idle, Waiting};
         let work = waits(0, 0, 9, 1);
         for (all, expected) in [
-            // The only place where work comes, also where a wait timed out.
+            // The thread gets work at one place only. One of its waits there timed out.
             (&[work][..], Some(Idle)),
             (&[work, waits(5, 0, 0, 0)], Some(Idle)),
-            // Either of the two may be the home.
+            // Either of the two places may be the home.
             (&[work, work], None),
-            // Too few waits for a place.
+            // One of the two places has too few waits to count as a place.
             (&[waits(0, 0, 99, 0), waits(0, 0, 1, 0)], Some(Idle)),
             (&[waits(0, 0, 1, 0), waits(0, 0, 99, 0)], None),
             (&[waits(0, 0, 999, 0), waits(0, 0, 11, 0)], Some(Idle)),
             // The home is another place.
             (&[work, waits(0, 5, 0, 0)], None),
             (&[waits(0, 9, 1, 3), waits(0, 0, 3, 0)], Some(Idle)),
-            // Answers come there, too.
+            // The thread also waits for answers at this place.
             (&[waits(1, 0, 9, 0)], None),
             (&[waits(1, 0, 99, 0)], Some(Idle)),
             (&[waits(99, 0, 1, 0)], None),
@@ -291,14 +291,14 @@ mod tests {
     fn what_may_be_a_lock_is_no_place_for_new_work() {
         let work = waits(0, 0, 9, 1);
         assert_eq!(judge_first(Reason::Unknown, &[work]), None);
-        // Two such places are no home either: each may be one for new work.
+        // Neither of two such places is the home, because each may be one for new work.
         assert_eq!(judge_first(Reason::Unknown, &[work, work]), None);
         let by_the_clock = waits(0, 0, 0, 9);
         let idle = Some(Idleness::Idle);
         assert_eq!(judge_first(Reason::Unknown, &[by_the_clock]), idle);
     }
 
-    /// Deciding for each place by a pass over all places of the thread would take quadratic time.
+    /// A pass over all places of the thread for each of its places would take quadratic time.
     #[test]
     fn a_thread_may_wait_at_very_many_places() {
         const PLACES: usize = 1 << 16;

@@ -1,37 +1,39 @@
-//! Table of the kernel functions that threads wait in, and their reasons.
+//! Table of kernel functions in which threads wait, and the reasons of these waits.
 //!
-//! The table has the names of Linux 5.10 to 7.2. If compilers inline a function, its row also
-//! names the caller. A function that sleeps for many purposes is a primitive: any other row
-//! nearer to the root overrides it.
+//! The table has the names of Linux 5.10 to 7.2. If compilers inline a function, its row also has
+//! the caller. A function that sleeps for many purposes is a primitive. Any other row nearer to the
+//! root overrides it.
 
 use profile::Detail;
 use profile::Reason::{self, *};
 
 use crate::arch::{SYSTEM_CALL_ENTRY, compat_system_call, system_call};
 
-/// Meaning of a function for the stack that contains it.
+/// Meaning of a function for a stack that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The wait has this reason, whatever the other functions are.
+    /// The wait has this reason, whatever other functions the stack has.
     For(Reason, Detail),
     /// The wait has this reason if no other row matches.
     Primitive(Reason, Detail),
-    /// The wait has this reason if the function called the scheduler, or a completion that did.
+    /// The wait has this reason if the function called the scheduler, or a completion that called
+    /// the scheduler.
     IfItSleeps(Reason, Detail),
 }
 
 use Meaning::{For, IfItSleeps, Primitive};
 
-/// Functions with one meaning.
+/// Functions with the same meaning.
 type Row = (&'static [&'static str], Meaning);
 
 const ROWS: &[Row] = &[
-    // Stopped: signal.c, ptrace.c, freezer.c.
+    // Stopped threads: signal.c, ptrace.c, freezer.c.
     (
         &["do_signal_stop", "do_jobctl_trap"],
         For(Stopped, Detail::BySignal),
     ),
-    // With do_freezer_trap() inlined. The thread's state shows a do_signal_stop().
+    // This function contains do_freezer_trap() if that is inlined. The thread's state shows a
+    // do_signal_stop().
     (&["get_signal"], IfItSleeps(Stopped, Detail::Frozen)),
     (&["ptrace_stop"], For(Stopped, Detail::ByDebugger)),
     (
@@ -76,7 +78,7 @@ const ROWS: &[Row] = &[
         ],
         For(Throttle, Detail::MemoryHigh),
     ),
-    // Locks of the kernel's: locking/, sock.c, dcache.c.
+    // Locks of the kernel: locking/, sock.c, dcache.c.
     (
         &[
             "__mutex_lock",
@@ -141,7 +143,7 @@ const ROWS: &[Row] = &[
         &["d_alloc_parallel"],
         For(KernelLock, Detail::DirectoryEntry),
     ),
-    // futex.c; user frames show the kind of any other wait.
+    // Futexes: futex.c. User frames show the kind of all other futex waits.
     (
         &[
             "futex_lock_pi",
@@ -150,7 +152,7 @@ const ROWS: &[Row] = &[
         ],
         For(Lock, Detail::PriorityInheritanceMutex),
     ),
-    // locks.c.
+    // File locks: locks.c.
     (
         &[
             "locks_lock_inode_wait",
@@ -161,14 +163,14 @@ const ROWS: &[Row] = &[
         ],
         For(Lock, Detail::File),
     ),
-    // hrtimer.c, timerfd.c.
+    // Sleeps: hrtimer.c, timerfd.c.
     (
         &["do_nanosleep", "hrtimer_nanosleep", "alarm_timer_nsleep"],
         For(Sleep, Detail::ForTime),
     ),
-    // A signal interrupts a sleep, and restart_syscall() resumes it by a jump to do_nanosleep().
-    // The stack leaves out do_nanosleep() as a function of the scheduler, so only the entry code
-    // is left.
+    // After a signal has interrupted a sleep, restart_syscall() resumes it by a jump to
+    // do_nanosleep(). The stack omits do_nanosleep() as a function of the scheduler, so only the
+    // entry code remains.
     (
         &[
             "hrtimer_nanosleep_restart",
@@ -181,7 +183,7 @@ const ROWS: &[Row] = &[
         &["timerfd_read", "timerfd_read_iter"],
         For(Sleep, Detail::Timerfd),
     ),
-    // select.c, eventpoll.c, io_uring.c, aio.c.
+    // Events: select.c, eventpoll.c, io_uring.c, aio.c.
     (
         &["do_poll", "do_sys_poll", "do_compat_poll"],
         For(Events, Detail::Poll),
@@ -198,7 +200,8 @@ const ROWS: &[Row] = &[
         &["io_cqring_wait", "io_cqring_schedule"],
         For(Events, Detail::IoUring),
     ),
-    // With io_cqring_wait() inlined, until 6.1. Requests that it submits may sleep, too.
+    // Until 6.1, io_cqring_wait() is inlined here. Requests that this function submits may sleep,
+    // too.
     (
         &["__do_sys_io_uring_enter", "__se_sys_io_uring_enter"],
         IfItSleeps(Events, Detail::IoUring),
@@ -207,7 +210,7 @@ const ROWS: &[Row] = &[
         &["read_events", "do_io_getevents"],
         For(Events, Detail::Aio),
     ),
-    // net/: functions nearer to the root show whether the socket is local or netlink.
+    // Network: net/. Functions nearer to the root show whether the socket is local or netlink.
     (
         &["sk_wait_data", "__skb_wait_for_more_packets"],
         Primitive(Network, Detail::Receive),
@@ -259,7 +262,7 @@ const ROWS: &[Row] = &[
         &["netlink_recvmsg", "netlink_attachskb"],
         For(LocalIpc, Detail::Netlink),
     ),
-    // pipe.c, eventfd.c, signalfd.c, notify/, tty/, ipc/.
+    // Local IPC: pipe.c, eventfd.c, signalfd.c, notify/, tty/, ipc/.
     (
         &[
             "pipe_read",
@@ -334,7 +337,7 @@ const ROWS: &[Row] = &[
         &["do_semtimedop", "__do_semtimedop"],
         For(LocalIpc, Detail::SystemVSemaphore),
     ),
-    // exit.c, fork.c, umh.c.
+    // Children: exit.c, fork.c, umh.c.
     (
         &["do_wait", "kernel_wait4", "kernel_waitid"],
         For(Child, Detail::Process),
@@ -351,17 +354,18 @@ const ROWS: &[Row] = &[
         &["de_thread", "coredump_wait"],
         For(Child, Detail::OtherThreads),
     ),
-    // With coredump_wait() inlined.
+    // These functions contain coredump_wait() if that is inlined.
     (
         &["do_coredump", "vfs_coredump"],
         IfItSleeps(Child, Detail::OtherThreads),
     ),
-    // With coredump_task_exit() inlined; before 5.16 in exit_mm().
+    // These functions contain coredump_task_exit() if that is inlined; before 5.16 exit_mm()
+    // contains it.
     (
         &["coredump_task_exit", "do_exit", "exit_mm"],
         IfItSleeps(Stopped, Detail::CoreDump),
     ),
-    // userfaultfd.c, migrate.c.
+    // Page faults: userfaultfd.c, migrate.c.
     (&["handle_userfault"], For(PageFault, Detail::Userfaultfd)),
     (
         &["migration_entry_wait", "migration_entry_wait_on_locked"],
@@ -386,7 +390,7 @@ const ROWS: &[Row] = &[
         ],
         For(DiskWrite, Detail::Journal),
     ),
-    // filemap.c, fs-writeback.c, sync.c, blk-flush.c.
+    // Disks: filemap.c, fs-writeback.c, sync.c, blk-flush.c.
     (
         &[
             "wait_on_page_writeback",
@@ -546,7 +550,7 @@ const ROWS: &[Row] = &[
         &["msleep", "usleep_range", "usleep_range_state", "ssleep"],
         Primitive(Kernel, Detail::Pause),
     ),
-    // io-wq.c, sqpoll.c, vhost_task.c: kernel workers in processes.
+    // Kernel workers in processes: io-wq.c, sqpoll.c, vhost_task.c.
     (
         &["io_wq_worker", "io_wqe_worker", "io_sq_thread"],
         IfItSleeps(Kernel, Detail::RingWorker),
@@ -561,7 +565,7 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// Frames of memory reclaim: vmscan.c, compaction.c.
+/// Functions of memory reclaim (vmscan.c, compaction.c).
 pub(super) const RECLAIM: &[&str] = &[
     "do_try_to_free_pages",
     "try_to_free_pages",
@@ -572,12 +576,12 @@ pub(super) const RECLAIM: &[&str] = &[
     "mem_cgroup_out_of_memory",
 ];
 
-/// Frames of a page fault: memory.c, swap_state.c.
+/// Functions of a page fault (memory.c, swap_state.c).
 pub(super) const FAULT: &[&str] = &["handle_mm_fault", "__handle_mm_fault"];
-/// Frames of a page fault that reads from swap.
+/// Functions of a page fault that reads from swap.
 pub(super) const SWAP: &[&str] = &["do_swap_page"];
 
-/// Frames of a futex: the kernel does not know its kind.
+/// Functions of a futex wait. The kernel does not know its kind.
 pub(super) const FUTEX: &[&str] = &[
     "futex_wait_queue_me",
     "futex_wait_queue",
@@ -589,7 +593,7 @@ pub(super) const FUTEX: &[&str] = &[
     "do_futex",
 ];
 
-/// Returns the meaning of a function, if it is in the table.
+/// Returns the meaning of a function, if the table has the function.
 pub(super) fn meaning(function: &str) -> Option<Meaning> {
     let row = ROWS
         .iter()
@@ -597,7 +601,7 @@ pub(super) fn meaning(function: &str) -> Option<Meaning> {
     row.map(|(_, meaning)| *meaning)
 }
 
-/// Returns whether a function belongs to the scheduler: each stack that waits has such functions.
+/// Returns whether a function belongs to the scheduler. The stack of every wait has such functions.
 pub(super) fn is_scheduler(function: &str) -> bool {
     let function = function.trim_start_matches('_');
     [

@@ -1,5 +1,5 @@
-//! Reasons why threads were blocked, from the functions of their stacks. This module works them
-//! out once for each stack.
+//! Finds the reasons why threads were blocked, from the functions of their stacks. Each stack is
+//! evaluated once.
 
 mod idleness;
 mod kernel_functions;
@@ -20,20 +20,19 @@ use crate::objects::{Futex, Object, Objects};
 use idleness::{Evidence, Site, Waiter};
 use kernel_functions::{FAULT, FUTEX, Meaning, RECLAIM, SWAP, is_scheduler};
 
-/// Wait for the lock by which all threads of a language's runtime take turns.
+/// Wait for the lock that all threads of a language's runtime share.
 const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
-/// Wait in a futex whose kind user functions do not show.
+/// Wait on a futex whose kind is not shown by user functions.
 const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);
 
-/// Reasons of the stacks of a profile. `Key` identifies a kernel stack.
+/// Reasons for the stacks of a profile. `Key` identifies a kernel stack.
 pub struct Reasons<Key> {
     by_kernel_stack: HashMap<Key, Option<Seen>>,
     /// Names of all threads.
     threads: HashMap<ThreadId, Text>,
-    /// Evidence on whether threads had work.
+    /// Waits that show whether threads had work.
     evidence: Evidence,
-    /// Number of intervals by the function in which the thread slept, for functions without a
-    /// row.
+    /// Number of intervals without a known reason, by the function in which the thread slept.
     unmatched: BTreeMap<String, u64>,
 }
 
@@ -41,7 +40,7 @@ pub struct Reasons<Key> {
 pub struct Place<'a, Key> {
     /// Stack of the thread.
     pub stack: Stack,
-    /// Key of the kernel's part of the stack.
+    /// Key of the kernel part of the stack.
     pub kernel: Key,
     /// ID of the resource.
     pub object: u64,
@@ -51,7 +50,7 @@ pub struct Place<'a, Key> {
     pub thread: ThreadId,
     /// Name of the thread.
     pub comm: Name,
-    /// End of the wait, as a program reports it.
+    /// End of the wait, as a program reported it.
     pub end: WaitEnd,
 }
 
@@ -67,9 +66,9 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         }
     }
 
-    /// Returns the wait of a thread that was blocked at a place in `events` intervals; `None`
-    /// where kernel stacks are not captured. `sleep` returns the function that the kernel stack's
-    /// leaf called.
+    /// Returns the wait of a thread that was blocked at a place in `events` intervals. Returns
+    /// `None` if kernel stacks are not captured. `sleep` returns the function that the leaf of the
+    /// kernel stack called.
     pub fn wait(
         &mut self,
         profile: &mut Profile,
@@ -108,8 +107,8 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         })
     }
 
-    /// Returns the kind of a wait: by the thread's state, by the kernel's functions, and in a
-    /// futex by user functions.
+    /// Returns the kind of a wait. The thread's state, the kernel's functions, and for a futex the
+    /// user functions decide.
     fn kind(
         &mut self,
         profile: &Profile,
@@ -138,7 +137,7 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
                 .and_then(|futex| places.kind_by_arguments(futex, lived))
         };
         let kind = by_state.unwrap_or_else(|| kind(seen, names(profile, stack.user), by_arguments));
-        // Stripped interpreters have no function that shows it.
+        // A stripped interpreter has no functions that show the GIL.
         let may_be_gil = is_for_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
         match place.futex() {
             Some(futex) if may_be_gil && places.is_gil(futex) => GIL,
@@ -146,7 +145,7 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         }
     }
 
-    /// Returns the resource of a wait, if the object is a resource of waits of this kind.
+    /// Returns the resource of a wait, if a wait of this kind can be for the object.
     fn resource(
         &self,
         profile: &mut Profile,
@@ -156,8 +155,8 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
     ) -> Option<Resource> {
         let resource = match object {
             Object::FromCall(resource) => {
-                // A call may be given another file besides the pipe that it waits for, and the
-                // descriptor may have been given to another file since.
+                // A call may have another file besides the pipe for which it waits. The descriptor
+                // may also belong to another file by now.
                 let is_pipe = matches!(resource, Resource::Pipe(_));
                 let is_resource =
                     is_for_call(kind.reason) && (is_pipe || !is_pipe_detail(kind.detail));
@@ -178,8 +177,8 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         Some(resource.map(|name| profile.names.text(name)))
     }
 
-    /// Decides whether threads had work where single waits do not show it. Call it once all
-    /// samples are in the profile.
+    /// Decides whether threads had work if single waits do not show it. All samples must be in the
+    /// profile.
     pub fn judge_idleness(&self, profile: &mut Profile) {
         self.evidence.judge(profile);
     }
@@ -212,8 +211,8 @@ impl<Key> Place<'_, Key> {
     }
 }
 
-/// Returns the wait of a runnable thread that a limit kept off the CPU; `None` if it waited for a
-/// CPU. `end` is the end of the interval, as a program reports it.
+/// Returns the wait of a runnable thread that a limit kept off the CPU. Returns `None` if the
+/// thread waited for a CPU. `end` is the end of the interval, as a program reported it.
 #[must_use]
 pub fn delay_wait(end: WaitEnd) -> Option<Wait> {
     let (kind, idleness) = limit(end)?;
@@ -233,7 +232,7 @@ fn limit(end: WaitEnd) -> Option<(WaitKind, Idleness)> {
         WaitEnd::WAIT_END_QUOTA => waiting(Detail::CpuQuota),
         WaitEnd::WAIT_END_DEADLINE_BUDGET => waiting(Detail::DeadlineBudget),
         WaitEnd::WAIT_END_REAL_TIME => waiting(Detail::RealTimeLimit),
-        // The thread has done its work of this period, and calls sched_yield(2).
+        // The thread has done its work of this period, and has called sched_yield(2).
         WaitEnd::WAIT_END_DEADLINE_PERIOD => {
             let kind = WaitKind::new(Reason::Sleep, Detail::UntilNextPeriod);
             Some((kind, Idleness::Idle))
@@ -242,7 +241,7 @@ fn limit(end: WaitEnd) -> Option<(WaitKind, Idleness)> {
     }
 }
 
-/// Returns the kind of wait that the state of a blocked thread shows at any place.
+/// Returns the kind of a wait, if the state of the blocked thread alone shows it.
 fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
     let stopped = |detail| Some(WaitKind::new(Reason::Stopped, detail));
     match end {
@@ -252,7 +251,7 @@ fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
     }
 }
 
-/// Returns whether a wait concerns the system call's own resource, and not an obstacle such as a
+/// Returns whether a wait is for the resource of the system call, and not for an obstacle such as a
 /// kernel lock or memory.
 fn is_for_call(reason: Reason) -> bool {
     !matches!(
@@ -266,7 +265,7 @@ fn is_for_call(reason: Reason) -> bool {
     )
 }
 
-/// Returns whether only functions of pipes give this detail.
+/// Returns whether only pipe functions have this detail.
 fn is_pipe_detail(detail: Detail) -> bool {
     matches!(
         detail,
@@ -274,7 +273,7 @@ fn is_pipe_detail(detail: Detail) -> bool {
     )
 }
 
-/// Returns the place of a futex: the variable that it is in, or the function that waited.
+/// Returns the resource of a futex: the variable that contains it, or the function that waited.
 fn futex_resource<Key>(
     profile: &mut Profile,
     place: &Place<'_, Key>,
@@ -283,7 +282,7 @@ fn futex_resource<Key>(
 ) -> Option<Resource> {
     let places = place.objects.places();
     let found = match kind.reason {
-        // The interpreter's lock is several words, and none of them is a lock by itself.
+        // The lock of an interpreter has several words. None of them alone is the lock.
         Reason::Lock if places.is_gil(futex) => places.whole_variable(futex),
         Reason::Lock | Reason::Condition | Reason::Unknown => places.variable(futex, kind.reason),
         _ => return None,
@@ -300,14 +299,14 @@ fn futex_resource<Key>(
     Some(resource.map(|name| profile.names.text(name)))
 }
 
-/// Returns the functions of a part of a stack, leaf first.
+/// Returns the functions of a part of a stack, from leaf to root.
 fn names(profile: &Profile, part: StackId) -> impl Iterator<Item = &str> {
     let frames = profile.stacks.leaf_first(part);
     frames.map(|frame| profile.name(&profile.frames[frame]))
 }
 
-/// Returns the kind of a wait by the kernel's functions. In a futex, user functions decide, or
-/// else the futex's arguments.
+/// Returns the kind of a wait from the kernel's functions. For a futex, user functions decide, or
+/// else the arguments of the futex.
 fn kind<'a>(
     seen: Option<Seen>,
     user: impl Iterator<Item = &'a str>,
@@ -326,17 +325,17 @@ fn kind<'a>(
 #[derive(Clone, Copy)]
 enum Seen {
     Kind(WaitKind),
-    /// A futex: user space knows its purpose.
+    /// Wait on a futex. Only user space knows its purpose.
     Futex,
 }
 
-/// Returns the meaning of a stack's kernel functions, leaf first.
+/// Returns the meaning of the kernel functions of a stack, which are from leaf to root.
 fn from_kernel_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Seen> {
     let (mut found, mut primitive) = (None, None);
     let (mut is_fault, mut is_swap, mut is_reclaim, mut is_futex) = (false, false, false, false);
     let (mut writes, mut sleeps) = (false, true);
     for function in functions {
-        // Compilers add suffixes: `do_poll.constprop.0`.
+        // Compilers add suffixes to names, as in `do_poll.constprop.0`.
         let function = function.split('.').next().unwrap_or(function);
         if is_scheduler(function) {
             continue;
@@ -370,7 +369,7 @@ fn from_kernel_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option
         None if is_reclaim => WaitKind::UNKNOWN,
         None => return is_futex.then_some(Seen::Futex),
     };
-    // The cause decides, but a lock that the thread waits for on the way stays a lock.
+    // The cause of the wait decides, except for a kernel lock that the thread waits for on the way.
     Some(Seen::Kind(match kind.reason {
         Reason::KernelLock => kind,
         _ if is_reclaim => WaitKind::new(Reason::Memory, Detail::Reclaim),

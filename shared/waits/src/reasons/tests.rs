@@ -50,7 +50,8 @@ fn what_nothing_is_known_of_is_noted() {
     assert!(reasons.note().unwrap().ends_with("x17 (1) and 2 more"));
 }
 
-/// Describes the wait in a line of functions, leaf first, with the user's functions after a `|`.
+/// Describes the wait of a stack. `stack` has kernel functions from leaf to root, and user
+/// functions after a `|`.
 fn describe(stack: &str) -> String {
     let (kernel, user) = stack.split_once('|').unwrap_or((stack, ""));
     let seen = from_kernel_functions(kernel.split_whitespace());
@@ -69,7 +70,7 @@ fn stacks_as_kernels_have_them() {
             "schedule do_nanosleep hrtimer_nanosleep __x64_sys_clock_nanosleep do_syscall_64",
             "sleep: for a time",
         ),
-        // The same after a signal or a stop has interrupted the call.
+        // The stack of a sleep that continues after a signal or a stop.
         (
             "x64_sys_call do_syscall_64 entry_SYSCALL_64_after_hwframe",
             "sleep: for a time",
@@ -193,7 +194,7 @@ fn disks_by_whose_sake_they_are_read_for() {
             "schedule_timeout reclaim_throttle shrink_node try_to_free_pages",
             "memory: reclaim",
         ),
-        // A lock that the thread waits for on the way stays a lock.
+        // The thread waits for a kernel lock on the way, so the reason is the lock.
         (
             "schedule rwsem_down_read_slowpath down_read shrink_node try_to_free_pages",
             "kernel lock: rwsem",
@@ -284,7 +285,7 @@ fn threads_of_the_kernels_wait_for_the_kernel() {
             "__schedule schedule io_sq_thread ret_from_fork",
             "kernel: io_uring worker",
         ),
-        // A worker that runs a call for a process waits as the process does.
+        // A worker that runs a call for a process waits as the process would.
         (
             "schedule wait_for_partner fifo_open do_dentry_open io_openat2 io_wq_submit_work io_worker_handle_work io_wq_worker",
             "local IPC: pipe, open",

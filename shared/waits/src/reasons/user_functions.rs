@@ -1,16 +1,16 @@
-//! Kinds of waits in a futex by user functions: the kernel does not know the kind.
+//! Finds the kinds of futex waits from user functions, because the kernel does not know them.
 //!
-//! The tables hold exported functions of libraries, as stripped libraries have no others, and
-//! functions of runtimes that keep their names.
+//! The tables have exported functions of libraries, because stripped libraries have no other names.
+//! They also have functions of runtimes that keep their names.
 
 use languages::Name::{self, Has, Is};
 use languages::{LANGUAGES, Locks, Row};
 use profile::Reason::*;
 use profile::{Detail, WaitKind};
 
-/// Functions that wait in the futex themselves. The first match from the leaf decides.
+/// Functions that wait on the futex themselves. The match nearest to the leaf decides.
 const PRIMITIVES: &[Row] = &[
-    // glibc, musl: nptl/, src/thread/.
+    // glibc and musl: nptl/, src/thread/.
     Row {
         functions: &[
             Is("pthread_mutex_lock"),
@@ -216,23 +216,22 @@ const PURPOSES: &[Row] = &[
     },
 ];
 
-/// Returns the locks of each language.
+/// Returns the rules for the locks of each language.
 fn locks() -> impl Iterator<Item = &'static Locks> {
     LANGUAGES.iter().map(|language| language.locks())
 }
 
-/// Returns the purpose of a function that uses a primitive for a purpose of its own.
+/// Returns the kind of a wait, if a function uses a primitive for a purpose of its own.
 fn purpose(function: &str) -> Option<WaitKind> {
     find(PURPOSES, function).or_else(|| locks().find_map(|locks| find(locks.purposes, function)))
 }
 
-/// Returns the kind of wait of a function that such functions are made of.
+/// Returns the kind of a wait, if the function is a foundation of functions of a language.
 fn foundation(function: &str) -> Option<WaitKind> {
     locks().find_map(|locks| find(locks.foundations, function))
 }
 
-/// Functions that lock, or wait for a condition, on behalf of their callers: they call the
-/// primitives above.
+/// Functions that lock, or wait for a condition, for their callers. They call the primitives above.
 const WRAPPERS: &[Name] = &[
     // MariaDB: mysys/my_thr_init.c, mysys/thr_rwlock.c.
     Is("psi_mutex_lock"),
@@ -263,10 +262,10 @@ const WRAPPERS: &[Name] = &[
     Is("CRYPTO_THREAD_write_lock"),
 ];
 
-/// Maximum distance from the leaf at which a function decides.
+/// Maximum number of functions, from the leaf, that can decide.
 const DEEPEST: usize = 12;
 
-/// Returns the kind of wait in a futex by the innermost functions, leaf first.
+/// Returns the kind of a futex wait from the innermost functions, which are from leaf to root.
 pub(super) fn wait_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitKind> {
     let (mut primitive, mut foundation_kind) = (None, None);
     for function in functions.take(DEEPEST) {
@@ -279,7 +278,8 @@ pub(super) fn wait_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Option<
     foundation_kind.or(primitive)
 }
 
-/// Returns the function that uses the lock: the first, leaf first, that no lock library contains.
+/// Returns the function that uses the lock. It is the function nearest to the leaf that belongs to
+/// no lock library.
 pub(super) fn user<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let functions: Vec<&str> = functions.take(DEEPEST + 1).collect();
     let is_lock_function = |name: &&str| {
@@ -301,10 +301,10 @@ pub(super) fn user<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'a s
     users.find(|name| !is_library_function(name)).copied()
 }
 
-/// Returns whether a function belongs to a library between the wait and its user.
+/// Returns whether a function belongs to a library between the lock functions and their user.
 fn is_library_function(name: &str) -> bool {
     const LIBRARIES: [&str; 4] = ["std::", "core::", "lock_api::", "parking_lot"];
-    // For example `<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock`.
+    // An example is `<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock`.
     let path = name.trim_start_matches('<');
     name.starts_with('[')
         || LIBRARIES.iter().any(|library| path.starts_with(library))
@@ -317,7 +317,7 @@ fn find(rows: &[Row], function: &str) -> Option<WaitKind> {
 }
 
 fn is_any(names: &[Name], function: &str) -> bool {
-    // Newer names of Rust have the form `<std::thread::Thread>::park`.
+    // Newer Rust names have the form `<std::thread::Thread>::park`.
     let path = function.replace(['<', '>'], "");
     names.iter().any(|name| match name {
         Is(name) => function == *name,
@@ -353,7 +353,7 @@ mod tests {
         ] {
             assert_eq!(user(functions.split(' ')), expected, "{functions}");
         }
-        // The deepest function that is searched for locks.
+        // This is the last function that is searched for locks.
         let mut deep = vec!["inner"; DEEPEST - 1];
         deep.extend(["pthread_mutex_lock", "work"]);
         assert_eq!(user(deep.into_iter()), Some("work"));

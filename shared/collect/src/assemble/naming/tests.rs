@@ -3,7 +3,7 @@ use bpf::types::{STACK_MISSED, StackKey, WAKER_MISSED, WAKER_STILL_BLOCKED};
 use super::*;
 use crate::record::collector::tests::collected;
 
-/// Counts a blocked thread whose stack the kernel missed.
+/// Adds an interval of a blocked thread whose stack the kernel missed.
 fn blocked(collected: &mut Collected, waker: u64) {
     let key = StackKey {
         pid: 1,
@@ -20,7 +20,7 @@ fn blocked(collected: &mut Collected, waker: u64) {
     collected.add(key, &tally);
 }
 
-/// Returns a tally's time in the two states off the CPU.
+/// Returns the weight of a tally in the two states off the CPU.
 fn off_cpu(tally: &Tally) -> Vec<(Option<State>, Weight)> {
     let of = |state, value| {
         let weight = Weight {

@@ -7,12 +7,12 @@ use crate::assemble::draft::Draft;
 use crate::record::Detail;
 use crate::record::stacks::Captured;
 
-/// A process that does not exist: neither its memory nor its files can be read.
+/// Process that does not exist, so neither its memory nor its files can be read.
 const NOBODY: Process = Process {
     pid: u32::MAX,
     instance: 1,
 };
-/// Name of the frames of [`NOBODY`].
+/// Name of every frame of [`NOBODY`].
 const UNKNOWN: &str = "[unknown]";
 
 fn inbox() -> Inbox<'static> {
@@ -25,7 +25,7 @@ fn inbox() -> Inbox<'static> {
     }
 }
 
-/// Returns the report of an object that did nothing.
+/// Returns the data of an object that reported nothing.
 pub(crate) fn collected() -> Collected {
     Collected {
         sums: Sums::new(true),
@@ -45,11 +45,11 @@ pub(crate) fn collected() -> Collected {
 }
 
 fn bytes<T: Plain>(value: &T) -> &[u8] {
-    // SAFETY: integers without padding.
+    // SAFETY: the value consists of integers without padding.
     unsafe { plain::as_bytes(value) }
 }
 
-/// Returns the message of a stack of [`NOBODY`], whose walk reached the root.
+/// Returns the message for a stack of [`NOBODY`] whose unwind reached the root.
 fn stack(id: u64, depth: u32, frames: &[u64]) -> Vec<u8> {
     let event = StackEvent {
         kind: EventKind::EVENT_STACK.0,

@@ -1,20 +1,20 @@
-//! Double-buffered maps: programs count into one, user space reads the other.
+//! Double-buffered maps. Programs count into one map while user space reads the other.
 
 use bpf::{MapName, VariableName, maps, programs, variables};
 use libbpf_rs::{Map, MapCore, ProgramMut};
 use loader::{LoadedObject, Result, Variable, run_on_each};
 
-/// Two maps, of which programs count into one at a time.
+/// Pair of maps. Programs count into one map at a time.
 pub(crate) struct DoubleBuffer<'a> {
     even: Map<'a>,
     odd: Map<'a>,
     visit_cpu: ProgramMut<'a>,
-    /// Number of swaps. Programs count into `odd` while it is odd, so that map, keys and shares
-    /// change at once.
+    /// Number of swaps. Programs count into `odd` while this number is odd. The map, its number of
+    /// keys and the shares therefore change in one step.
     turn: Variable<'a, u64>,
-    /// Number of keys in each map.
+    /// Number of keys in `even` and in `odd`.
     used: [Variable<'a, u64>; 2],
-    /// Variable in which programs ask for a drain, if they do.
+    /// Variable in which programs ask for a drain, if the object has it.
     drain_asked: Option<Variable<'a, u64>>,
     taken: u64,
 }
@@ -28,7 +28,7 @@ struct Names {
 }
 
 impl<'a> DoubleBuffer<'a> {
-    /// Returns the buffer of the counts by stack.
+    /// Returns the pair of maps with counts by stack.
     pub(crate) fn for_counts(object: &'a LoadedObject) -> Result<Self> {
         let names = Names {
             even: maps::COUNTS_EVEN,
@@ -40,7 +40,7 @@ impl<'a> DoubleBuffer<'a> {
         DoubleBuffer::new(object, &names, Some(drain_asked))
     }
 
-    /// Returns the buffer of the sums of spans.
+    /// Returns the pair of maps with sums of spans.
     pub(crate) fn for_sums(object: &'a LoadedObject) -> Result<Self> {
         let names = Names {
             even: maps::SUMS_EVEN,
@@ -51,7 +51,7 @@ impl<'a> DoubleBuffer<'a> {
         DoubleBuffer::new(object, &names, None)
     }
 
-    /// Returns a buffer whose first map programs count into.
+    /// Returns a pair of maps. Programs count into `even` first.
     fn new(
         object: &'a LoadedObject,
         names: &Names,
@@ -69,18 +69,18 @@ impl<'a> DoubleBuffer<'a> {
         })
     }
 
-    /// Switches programs to the other map, and returns the map that they have counted into. The
-    /// caller owns that map until the next swap, and must have emptied it by then.
+    /// Switches programs to the other map, and returns the map that they counted into. The caller
+    /// owns that map until the next swap, and must empty it before that.
     pub(crate) fn swap(&mut self) -> Result<&Map<'a>> {
         let full_is_odd = self.taken % 2 == 1;
         self.taken += 1;
-        // No program counts into the other map yet.
+        // No program counts into this map yet.
         self.used[(self.taken % 2) as usize].set(0);
         self.turn.set(self.taken);
         if let Some(drain_asked) = &self.drain_asked {
             drain_asked.set(0);
         }
-        // Programs may still count into the first map until a visit to their CPU returns.
+        // Programs may count into the previous map until the visit to their CPU returns.
         run_on_each(&self.visit_cpu)?;
         Ok(if full_is_odd { &self.odd } else { &self.even })
     }

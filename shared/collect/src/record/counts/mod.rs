@@ -1,4 +1,4 @@
-//! Counts of programs: maps that are drained while the programs run, and their sums.
+//! Counts of programs: maps that user space drains while the programs run, and their sums.
 
 mod double_buffer;
 mod parts;

@@ -1,4 +1,4 @@
-//! Parts of the window, and the counts in each over all stacks.
+//! Parts of the window, and the counts in each part over all stacks.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::sums::add;
 
 /// Initial length of a part, in ns.
 const SHORTEST_NS: u64 = 250_000_000;
-/// Number of parts at which parts are joined in pairs.
+/// Number of parts at which user space joins parts in pairs.
 const MOST: usize = 64;
-/// Minimum length of a part, in multiples of the time that ending it takes.
+/// Minimum length of a part, as a multiple of the time that it takes to end a part.
 const COST: u32 = 200;
 
 /// Counts in each part of the window.
@@ -38,18 +38,18 @@ impl Parts {
         self.since = now;
     }
 
-    /// Returns whether the current part has been long enough.
+    /// Returns whether the current part has its full length at `now`, in ns of CLOCK_MONOTONIC.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         now.saturating_sub(self.since) >= self.length
     }
 
-    /// Adds counts since the end of the last part.
+    /// Adds counts to the current part.
     pub(crate) fn add(&mut self, tally: &Tally) {
         add(&mut self.current, tally);
     }
 
-    /// Ends a part at `now`. If finding its counts `took` too long, the following parts are
-    /// longer, so that the cost stays negligible.
+    /// Ends the current part at `now`. `took` is the time that the drain of its counts took. If it
+    /// took too long, the following parts are longer, so that the cost stays negligible.
     pub(crate) fn end(&mut self, now: u64, took: Duration) {
         let length = now.saturating_sub(self.since);
         self.ended.push((length, std::mem::take(&mut self.current)));
@@ -58,13 +58,13 @@ impl Parts {
         if self.ended.len() >= MOST || took > most {
             self.length *= 2;
             let odd = self.ended.len() % 2;
-            // If the number of parts is odd, the first part stays alone.
+            // If the number of parts is odd, the first part stays unpaired.
             let pairs = self.ended[odd..].chunks(2).map(joined).collect::<Vec<_>>();
             self.ended.splice(odd.., pairs);
         }
     }
 
-    /// Returns the length in ns and the counts of each part that has ended.
+    /// Returns the length, in ns, and the counts of each part that has ended.
     pub(crate) fn ended(self) -> Vec<(u64, Tally)> {
         self.ended
     }
@@ -114,11 +114,11 @@ mod tests {
         let mut parts = Parts::new();
         parts.begin(0);
         for now in 1..=4 {
-            // Ending these parts takes the maximum allowed time.
+            // The end of each of these parts takes exactly the allowed time.
             parts.end(now * SHORTEST_NS, SHORTEST / COST);
         }
         parts.add(&tally(1));
-        // A fiftieth is too long; the first of five parts stays alone.
+        // A fiftieth of the part's length is too long. The first of five parts stays unpaired.
         parts.end(5 * SHORTEST_NS, SHORTEST / 50);
         assert!(!parts.is_over(7 * SHORTEST_NS - 1) && parts.is_over(7 * SHORTEST_NS));
         parts.end(7 * SHORTEST_NS, SHORTEST / 50);

@@ -1,8 +1,8 @@
 //! Sums by stack of a program's drained counts.
 //!
-//! A sum settles once its stacks, its waker and its resource have arrived. Then stacks replace
-//! the IDs, and the process is left out unless processes are distinguished. Short-lived processes
-//! therefore add to the sums of their predecessors.
+//! A sum settles once its stacks, its waker and its resource have arrived. The stacks then replace
+//! the IDs. The process is dropped from the key unless processes are distinguished. Counts of
+//! short-lived processes therefore add to the sums of earlier processes.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -17,22 +17,22 @@ use waits::Objects;
 /// Key of a settled sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    /// ID of the thread; both parts are 0 unless processes are distinguished.
+    /// ID of the thread. Process ID and thread ID are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
     pub(crate) comm: Id<[u8; COMM_LENGTH]>,
     pub(crate) user: Captured,
     pub(crate) kernel: Captured,
-    /// First ID of the waker.
+    /// First of the IDs that stand for the same waker.
     pub(crate) waker: u64,
-    /// First ID of the resource.
+    /// First of the IDs that stand for the same resource.
     pub(crate) object: u64,
-    /// End of the wait.
+    /// Way in which the wait ended.
     pub(crate) end: WaitEnd,
-    /// Period of sampled intervals: the ns that each stands for.
+    /// Time that each sampled interval stands for, in ns; `None` for measured intervals.
     pub(crate) period: Option<NonZeroU64>,
 }
 
-/// Stacks, wakers and resources that have arrived so far, to which IDs refer.
+/// Stacks, wakers and resources that have arrived.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrived<'a> {
     pub(crate) stacks: &'a Stacks,
@@ -47,11 +47,11 @@ pub(crate) struct Settled {
     pub(crate) comms: Table<[u8; COMM_LENGTH]>,
 }
 
-/// All sums so far.
+/// Sums of all counts that were drained.
 pub(crate) struct Sums {
     per_process: bool,
     settled: Settled,
-    /// Sums of which a stack, the waker or the resource has not arrived yet.
+    /// Sums that wait for a stack, the waker or the resource to arrive.
     open: HashMap<StackKey, Tally>,
 }
 
@@ -64,7 +64,7 @@ impl Sums {
         }
     }
 
-    /// Adds counts under `key`.
+    /// Adds counts to the sum with this key.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally, arrived: Arrived<'_>) {
         match self.settled_key(key, arrived) {
             Some(key) => add(self.settled.sums.entry(key), tally),
@@ -101,15 +101,15 @@ impl Sums {
         })
     }
 
-    /// Tries to settle the open sums. An ID that has not arrived counts as missed if `is_lost`
-    /// returns true for the process and the ID.
+    /// Settles the open sums that can settle. An ID that has not arrived counts as missed if
+    /// `is_lost` returns true for its process and the ID.
     pub(crate) fn settle(&mut self, arrived: Arrived<'_>, is_lost: impl Fn(u32, u64) -> bool) {
         for (key, tally) in std::mem::take(&mut self.open) {
             self.add(without_lost(key, arrived, &is_lost), &tally, arrived);
         }
     }
 
-    /// Returns the IDs of stacks and wakers of sums that could not settle yet.
+    /// Returns the IDs of stacks and wakers in the open sums.
     pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
         let ids = |key: &StackKey| [key.user, key.kernel, key.waker];
         self.open.keys().flat_map(ids)
@@ -151,7 +151,6 @@ pub(crate) fn without_lost(
     key
 }
 
-/// Adds `tally` to `sum`.
 pub(super) fn add(sum: &mut Tally, tally: &Tally) {
     sum.shortest = match sum.events {
         0 => tally.shortest,
@@ -189,11 +188,11 @@ mod tests {
         }
     }
 
-    /// Returns two stacks of the same frames, with the IDs 10 and 11.
+    /// Returns two stacks with the same frames and the IDs 10 and 11.
     fn two_of_the_same() -> Stacks {
         let mut stacks = Stacks::new();
         for id in [10, 11] {
-            // The process does not exist, so the addresses have no code.
+            // The process does not exist, so its addresses have no code.
             let process = Process {
                 pid: u32::MAX,
                 instance: 1,

@@ -1,4 +1,4 @@
-//! Session on the thread clock, from a loaded object to its counts.
+//! Session of an object with a thread clock, from the loaded object to its counts.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::record::session::returns::Returns;
 use crate::record::timeline::{self, Receiver};
 use crate::record::{Collected, Collector, Session, StackChoice};
 
-/// Programs on the scheduler's events: `include/clock/clock_events.h`.
+/// Programs at scheduler events (`include/clock/clock_events.h`).
 const HOOKS: [ProgramName; 4] = [
     programs::SCHED_SWITCH,
     programs::SCHED_WAKING,
@@ -25,10 +25,11 @@ const HOOKS: [ProgramName; 4] = [
     programs::SCHED_PROCESS_EXEC,
 ];
 
-/// Interval between takes after news. The first stack of a process wakes user space.
+/// Interval between takes for a while after news. The first stack of a process also wakes user
+/// space.
 const OFTEN: Duration = Duration::from_millis(20);
 
-/// Attached object that measures threads by the thread clock.
+/// Attached object that measures threads with the thread clock.
 pub struct ClockSession<'a> {
     collector: Collector<'a>,
     threads: Map<'a>,
@@ -46,7 +47,7 @@ pub struct ClockSession<'a> {
 }
 
 impl<'a> ClockSession<'a> {
-    /// Fills in the targets, attaches the programs and builds the unwind tables of the targets.
+    /// Writes the targets, attaches the programs, and builds the unwind tables of the targets.
     pub fn attach(
         object: &'a LoadedObject,
         kernel: &Kernel,
@@ -77,15 +78,15 @@ impl<'a> ClockSession<'a> {
         Ok(session)
     }
 
-    /// Builds the unwind tables of more processes.
+    /// Builds the unwind tables of these processes, too.
     pub fn prepare(&mut self, targets: &Targets) -> Result<()> {
         self.collector.prepare(targets)
     }
 }
 
 impl ClockSession<'_> {
-    /// Takes the records of threads that are no longer measured: programs closed them at the time
-    /// of leaving. Then gives records to threads that are measured from now on.
+    /// Takes the records of threads that left the targets. Programs closed these records at the
+    /// times of the moves. Then makes records of threads that joined the targets.
     fn follow_moves(&mut self) -> Result<()> {
         let Some(moves) = &mut self.moves else {
             return Ok(());
@@ -120,7 +121,7 @@ impl Session for ClockSession<'_> {
         self.collector.open_window(start, stop);
     }
 
-    /// Returns once every thread has a clock.
+    /// Waits for `start`, and returns once every thread has a clock.
     fn begin<Started>(
         &mut self,
         start: u64,
@@ -158,8 +159,8 @@ impl Session for ClockSession<'_> {
 
     fn close(mut self, stop: u64) -> Result<Collected> {
         self.follow_moves()?;
-        // Taking the messages now ensures that no process has used up its share of the ring
-        // buffer when stacks are read.
+        // This take renews the shares. No process has then used up its share of the ring buffer
+        // when stacks are read.
         self.collector.take(Some(stop))?;
         iterators::visit(&self.read_open_intervals)?;
         if let Some(returns) = &self.returns {
@@ -169,7 +170,7 @@ impl Session for ClockSession<'_> {
         let untimed = self.moves.as_ref().map_or(0, Moves::untimed);
         drop(self.moves);
         let timeline = self.collector.take_timeline();
-        // From here on no program changes a record.
+        // From here on, no program changes a record.
         let mut collected = self.collector.finish()?;
         for (key, tally) in self.returns.iter().flat_map(Returns::left_over) {
             collected.add(key, &tally);

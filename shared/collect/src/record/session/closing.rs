@@ -1,4 +1,4 @@
-//! End of the thread clock: programs close the open intervals, and every thread gets its account.
+//! Closes the thread clock: programs close the open intervals, and every thread gets its account.
 
 use bpf::types::{ClosedInterval, Thread, ThreadEnd};
 use bpf::{maps, programs, variables};
@@ -11,12 +11,12 @@ use super::unseen_departures;
 use crate::record::account::Account;
 use crate::record::timeline::Receiver;
 
-/// Program and maps that close the records of threads: `close_thread()` of
-/// `include/stacks/stack_edges.h`.
+/// Program and maps that close the records of threads (`close_thread()` of
+/// `include/stacks/stack_edges.h`).
 pub(super) struct Closing<'a> {
     threads: Map<'a>,
     close_record: ProgramMut<'a>,
-    /// Key and weight of the interval that was closed last.
+    /// Key and weight of the last closed interval.
     closed: Variable<'a, ClosedInterval>,
 }
 
@@ -29,9 +29,9 @@ impl<'a> Closing<'a> {
         })
     }
 
-    /// Closes the record of each thread at `stop`, once no program runs any more, and passes the
-    /// intervals that count to `add`. Returns the number of threads that left a CPU without an
-    /// event. Takes the messages of the `timeline` before they fill its buffer.
+    /// Closes the record of each thread at `stop`, and passes the intervals that count to `add`. No
+    /// program may run any more. Takes the messages of the `timeline` before they fill its buffer.
+    /// Returns the number of threads that left a CPU without an event.
     pub(super) fn close(
         &self,
         stop: u64,
@@ -62,8 +62,8 @@ impl<'a> Closing<'a> {
         Ok(unseen.len() as u64)
     }
 
-    /// Takes the accounts of all threads, whose records were closed at `stop`, together with the
-    /// threads in `ended` and `departed`.
+    /// Returns the accounts of all threads: those with a record that was closed at `stop`, and
+    /// those in `ended` and `departed`.
     pub(super) fn take_accounts(
         &self,
         stop: u64,
@@ -84,12 +84,12 @@ impl<'a> Closing<'a> {
 /// Records that are closed before the timeline's messages are taken: at most three for each.
 const CLOSED_AT_ONCE: usize = 4096;
 
-/// Name of the map in errors.
+/// Name of the map in error messages.
 const WHAT: &str = "the thread clocks";
 
-/// Returns a record that begins with `thread` and continues with the rest of `record`.
+/// Returns a copy of `record` in which `thread` replaces the start.
 fn replace_start(record: &[u8], thread: &Thread) -> Vec<u8> {
-    // SAFETY: integers only, without padding.
+    // SAFETY: the value consists of integers without padding.
     let start = unsafe { plain::as_bytes(thread) };
     let rest = record.get(start.len()..).unwrap_or_default();
     [start, rest].concat()

@@ -1,11 +1,11 @@
-//! Filter of threads and of their intervals.
+//! Filter of threads and of their off-CPU intervals.
 
 use bpf::types::StateFilter;
 use loader::{Kernel, OpenObject, Result};
 
 use super::returns;
 
-/// Kind of threads to measure.
+/// Kind of the threads to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadKind {
     /// All threads.
@@ -17,7 +17,7 @@ pub enum ThreadKind {
 }
 
 impl ThreadKind {
-    /// Returns the kind that two exclusive flags choose.
+    /// Returns the kind for two flags that exclude each other.
     pub fn new(user_only: bool, kernel_only: bool) -> ThreadKind {
         match (user_only, kernel_only) {
             (true, _) => ThreadKind::User,
@@ -26,7 +26,7 @@ impl ThreadKind {
         }
     }
 
-    /// Returns the kind as programs encode it.
+    /// Returns the value that stands for this kind in programs.
     fn for_programs(self) -> bpf::types::ThreadKind {
         match self {
             ThreadKind::All => bpf::types::ThreadKind::ALL_THREADS,
@@ -36,26 +36,26 @@ impl ThreadKind {
     }
 }
 
-/// Shortest minimum interval, in ns, with which user stacks are taken when threads return. The
-/// return costs a little more for intervals that count, and nothing for others. With a lower
-/// minimum, too few intervals are left out.
+/// Lowest minimum interval, in ns, at which programs take user stacks when threads return. A stack
+/// at the return costs a little more for an interval that counts, and nothing for other intervals.
+/// With a lower minimum, too few intervals are left out for this to pay.
 const STACKS_AT_RETURN_FROM_NS: u64 = 10_000;
 
-/// Filter of off-CPU intervals: `include/clock/intervals.h` has the rule.
+/// Filter of off-CPU intervals, with the rule in `include/clock/intervals.h`.
 #[derive(Clone, Copy, Debug)]
 pub struct OffCpuFilter {
-    /// Kind of the threads.
+    /// Kind of the threads to measure.
     pub kind: ThreadKind,
-    /// Shortest interval, in ns.
+    /// Minimum length of an interval, in ns.
     pub min_ns: u64,
-    /// Longest interval, in ns.
+    /// Maximum length of an interval, in ns.
     pub max_ns: u64,
-    /// Task states: `None` for all, 0 for runnable, else a mask.
+    /// Task states: `None` for all states, 0 for runnable, or else a mask of states.
     pub states: Option<u32>,
 }
 
 impl OffCpuFilter {
-    /// Sets the constants of the programs.
+    /// Sets the constants of the programs, and chooses when they take user stacks.
     pub fn configure(&self, object: &mut OpenObject, kernel: &Kernel) -> Result<()> {
         let at_return = kernel.shows_returns && self.min_ns >= STACKS_AT_RETURN_FROM_NS;
         returns::configure(object, at_return)?;

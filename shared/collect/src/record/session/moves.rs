@@ -1,5 +1,5 @@
-//! Threads that become targets, or stop being targets, when their process moves:
-//! `include/clock/moves.h`.
+//! Threads that join or leave the targets when their process moves to another cgroup
+//! (`include/clock/moves.h`).
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,7 @@ use loader::iterators::{self, copy};
 use loader::{LoadedObject, Result, Targets, Variable, monotonic_ns, run_on_each};
 use plain::Plain;
 
-/// Interval between checks of the threads that a map lets through, if another program may change
-/// the map.
+/// Interval between checks of pinned maps, which another program may change.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// State of following the moves of processes.
@@ -18,21 +17,22 @@ pub(crate) struct Moves<'a> {
     visit_cpu: ProgramMut<'a>,
     find_departed: ProgramMut<'a>,
     threads: Map<'a>,
-    /// Number of moves that programs noted, and the number of these that were followed.
+    /// Number of moves that programs noted, and number of moves that user space followed.
     noted: Variable<'a, u64>,
     followed: u64,
-    /// Moves whose notes later moves may have replaced before they were followed.
+    /// Number of moves whose notes later moves may have overwritten before user space followed
+    /// them.
     untimed: u64,
-    /// Number of notes of moves that programs can keep.
+    /// Maximum number of notes that programs keep.
     capacity: u64,
-    /// Time up to which notes are no longer needed, in ns of CLOCK_MONOTONIC.
+    /// Time up to which user space has followed all moves, in ns of CLOCK_MONOTONIC.
     followed_until: Variable<'a, u64>,
-    /// Time of the last check, if checks are due without a move, too.
+    /// Time of the last check, if checks are also due without a move.
     looked: Option<Instant>,
 }
 
 impl<'a> Moves<'a> {
-    /// Attaches the program that notes moves, if moves matter for the targets.
+    /// Attaches the program that notes moves, if moves can change the targets.
     pub(crate) fn new(object: &'a LoadedObject, targets: &Targets) -> Result<Option<Moves<'a>>> {
         if !targets.by_membership() {
             return Ok(None);
@@ -51,16 +51,16 @@ impl<'a> Moves<'a> {
         }))
     }
 
-    /// Returns whether moves are to be followed.
+    /// Returns whether user space must follow moves now.
     pub(crate) fn are_due(&self) -> bool {
         let is_time = |looked: Instant| looked.elapsed() >= LOOK_INTERVAL;
         self.noted.get() != self.followed || self.looked.is_some_and(is_time)
     }
 
-    /// Begins to follow the moves so far. Returns the time up to which they are followed.
+    /// Begins to follow the moves so far. Returns the time up to which moves are followed.
     ///
-    /// When this returns, no program that began before the last move runs any more. No program
-    /// uses the records of threads that left.
+    /// When this function returns, no program runs that began before the last move. No program uses
+    /// the records of threads that left.
     pub(crate) fn begin(&mut self) -> Result<u64> {
         let noted = self.noted.get();
         self.untimed += (noted - self.followed).saturating_sub(self.capacity);
@@ -71,8 +71,8 @@ impl<'a> Moves<'a> {
         Ok(until)
     }
 
-    /// Takes the records of the threads that left, each with its entry of `find_departed`. `task`
-    /// returns the task of an entry.
+    /// Takes the record of each thread that left, together with its entry of `find_departed`.
+    /// `task` returns the task of an entry.
     pub(crate) fn take_departed<Departed, Record>(
         &self,
         task: impl Fn(&Departed) -> u64,
@@ -85,20 +85,19 @@ impl<'a> Moves<'a> {
         let taken = departed.into_iter().filter_map(|departed| {
             let key = task(&departed).to_ne_bytes();
             let record = self.threads.lookup(&key, MapFlags::ANY).ok().flatten()?;
-            // A thread that ended meanwhile has sent its account.
+            // A thread that ended meanwhile deleted its record and sent its account.
             self.threads.delete(&key).ok()?;
             Some((departed, copy(&record)?))
         });
         Ok(taken.collect())
     }
 
-    /// Returns how many moves came too fast to be timed.
+    /// Returns the number of moves whose notes were overwritten before user space followed them.
     pub(crate) fn untimed(&self) -> u64 {
         self.untimed
     }
 
-    /// Finishes what [`Moves::begin`] began: all moves up to `until` have taken effect on every
-    /// thread.
+    /// Ends what [`Moves::begin`] began. All moves up to `until` have taken effect on every thread.
     pub(crate) fn end(&self, until: u64) {
         self.followed_until.set(until);
     }

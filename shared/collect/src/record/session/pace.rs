@@ -1,5 +1,5 @@
-//! Interval at which user space takes messages. Each call wakes a CPU that was idle, which costs
-//! more than the messages themselves.
+//! Interval at which user space takes messages. Each take wakes an idle CPU, which costs more than
+//! the messages themselves.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use bpf::ProgramName;
 use libbpf_rs::Link;
 use loader::{LoadedObject, Result, Targets, Variable, monotonic_ns};
 
-/// Interval between takes, which is short for a while after news: a new program, or code without
-/// tables.
+/// Interval between takes. It is short for a while after news. News is a new program, or code
+/// without unwind tables.
 pub(super) struct Pace<'a> {
     /// Time of the last news that programs reported, in ns of CLOCK_MONOTONIC.
     news_ns: Variable<'a, u64>,
     often: Duration,
     seldom: Duration,
-    /// Programs that see new processes.
+    /// Links of the programs that see new processes.
     _links: Vec<Link>,
 }
 
 impl<'a> Pace<'a> {
     /// Default of the long interval.
     pub(super) const SELDOM: Duration = Duration::from_millis(50);
-    /// Time after news during which the interval is short, in ns: twice NEWS_TOLD_NS of
+    /// Time after news during which the interval is short, in ns. It is twice NEWS_TOLD_NS of
     /// `bpf/include/news.h`.
     const NEW_NS: u64 = 500_000_000;
 
-    /// Attaches the programs that see new targets, if new targets can appear. Call it after
-    /// attaching the programs that add targets.
+    /// Attaches the programs that see new targets, if new targets can appear. The programs that add
+    /// targets must be attached before.
     pub(super) fn new(
         object: &'a LoadedObject,
         targets: &Targets,

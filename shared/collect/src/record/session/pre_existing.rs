@@ -1,8 +1,8 @@
-//! Threads that existed before the window, or became measured in it without an event of their
-//! own.
+//! Threads that existed before the window, or that became targets during it without an event of
+//! their own.
 //!
-//! Each gets a clock. User space unwinds the user stacks of threads off the CPU, as these stacks
-//! do not change until the threads run.
+//! Each of these threads gets a clock. User space unwinds the user stacks of threads off the CPU,
+//! because these stacks do not change until the threads run.
 
 use std::collections::HashMap;
 
@@ -19,17 +19,18 @@ use crate::record::collector::stack_of;
 use crate::record::stacks::{Outcome, Stacks, UserStack};
 use unwind_tables::{Dumped, InterpretedFrames, ThreadMemory, Unwinder, process_of, registers};
 
-/// Number of stacks after which the program's messages are taken.
+/// Number of stacks after which user space takes messages.
 const STACKS_AT_ONCE: usize = 64;
 
-/// User stacks that were read before the window, by task.
+/// User stacks that were read before the window. The key is the task, the value its number of
+/// switches and its stack.
 #[derive(Default)]
 pub(crate) struct EarlyStacks(HashMap<u64, (u64, PreexistingStack)>);
 
 impl EarlyStacks {
-    /// Reads the stacks of the threads that are off the CPU, and stops at `start`. Call it
-    /// shortly before the window, so that most stacks are still the same when it opens.
-    /// `iterator` is the program's `find_preexisting`.
+    /// Reads the stacks of threads that are off the CPU, and stops at `start`. Callers call this
+    /// shortly before the window, so that most stacks are still the same when the window opens.
+    /// `iterator` is the program `find_preexisting`.
     pub(crate) fn read(
         iterator: &ProgramMut<'_>,
         collector: &Collector<'_>,
@@ -49,16 +50,16 @@ impl EarlyStacks {
         Ok(stacks)
     }
 
-    /// Returns the stack of a thread that has not left a CPU since the stack was read.
+    /// Returns the stack of a thread, if the thread has not run since the stack was read.
     fn take(&mut self, thread: &PreexistingThread) -> Option<PreexistingStack> {
         let (switches, stack) = self.0.remove(&thread.owner.task)?;
         (switches == thread.switches).then_some(stack)
     }
 }
 
-/// Gives a clock to every thread that has none, right after the window opened. If stacks are
-/// wanted, it assigns stacks to threads off the CPU: the early stack if the thread has not run
-/// since, else one that is read now. `iterator` is the program's `find_preexisting`, `threads`
+/// Gives a clock to every thread that has none, right after the window opened. With `early`, also
+/// assigns stacks to threads off the CPU. A thread that has not run since gets its early stack;
+/// other threads' stacks are read now. `iterator` is the program `find_preexisting`, and `threads`
 /// its map of clocks.
 pub(crate) fn find_preexisting(
     iterator: &ProgramMut<'_>,
@@ -87,7 +88,7 @@ pub(crate) fn find_preexisting(
     Ok(())
 }
 
-/// User stack of a thread that is not running.
+/// User stack of a thread that is off the CPU.
 pub(crate) enum PreexistingStack {
     Walked {
         id: u64,
@@ -98,7 +99,7 @@ pub(crate) enum PreexistingStack {
         outcome: Option<Outcome>,
         interpreted: Option<InterpretedFrames>,
     },
-    /// The stack's tables are not built yet.
+    /// Copy of a stack whose unwind tables are not built yet.
     Dumped(Dumped),
 }
 
@@ -154,12 +155,12 @@ impl PreexistingStack {
     }
 }
 
-/// Reader of the stacks of threads that are not running.
+/// Reader of the stacks of threads that are off the CPU.
 #[derive(Default)]
 pub(crate) struct Reader(HashMap<u32, ProcessMemory>);
 
 impl Reader {
-    /// Returns the thread's user stack, if it has one and is off the CPU.
+    /// Returns the user stack of a thread; `None` if it has no user stack or is on a CPU.
     pub(crate) fn read(
         &mut self,
         thread: &PreexistingThread,
@@ -218,7 +219,7 @@ impl Reader {
                     let outcome = Outcome::from(&walk);
                     Some(walked(walk, Some(outcome), interpreted))
                 }
-                // The tables, or a new mapping, are still missing.
+                // The unwind tables, or those of a new mapping, are still missing.
                 _ => Some(PreexistingStack::Dumped(Dumped::read(
                     id,
                     thread.owner,

@@ -1,5 +1,5 @@
-//! User stacks that programs take when threads are back on a CPU: `include/clock/returns.h`. For
-//! threads that are still away when the window ends, user space reads the stacks.
+//! User stacks that programs take when threads return to a CPU (`include/clock/returns.h`). User
+//! space reads the stacks of threads that have not returned when the window ends.
 
 use bpf::ProgramName;
 use bpf::types::{PreexistingThread, Returning, STACK_MISSED, StackKey, Tally};
@@ -10,25 +10,25 @@ use loader::{LoadedObject, OpenObject, Result};
 use crate::record::Collector;
 use crate::record::session::pre_existing::Reader;
 
-/// Program that takes the stacks.
+/// Program that takes stacks at returns.
 const PROGRAM: ProgramName = bpf::programs::THREAD_IS_BACK;
 
-/// Chooses whether stacks are taken when threads return, or when they leave the CPU.
+/// Chooses whether programs take stacks when threads return to a CPU, or when they leave it.
 pub(crate) fn configure(object: &mut OpenObject, at_return: bool) -> Result<()> {
     object.set(bpf::constants::STACKS_AT_RETURN, at_return)?;
     object.choose(PROGRAM, at_return)?;
     object.choose(bpf::programs::FIND_UNRETURNED, at_return)
 }
 
-/// Maps and programs that take stacks at the return of threads.
+/// Programs and maps that take stacks when threads return.
 pub(crate) struct Returns<'a> {
     find_unreturned: ProgramMut<'a>,
     returning: Map<'a>,
 }
 
 impl<'a> Returns<'a> {
-    /// Attaches the program, if it is chosen. The program's link is added to `links` last, so
-    /// that it is dropped last.
+    /// Attaches the program, if it is loaded. Adds its link to the end of `links`, so that it is
+    /// dropped last.
     pub(crate) fn attach(object: &'a LoadedObject, links: &mut Vec<Link>) -> Result<Option<Self>> {
         if !object.is_chosen(PROGRAM)? {
             return Ok(None);
@@ -40,9 +40,9 @@ impl<'a> Returns<'a> {
         }))
     }
 
-    /// Reads the stacks of the threads that have not returned to a CPU. Call it after the window
-    /// closed and the open intervals were read. If a thread was away until its record was read,
-    /// its stack is still the same.
+    /// Reads the stacks of threads that have not returned to a CPU. Callers call this after the
+    /// window closed and the open intervals were read. The stack of a thread that was off the CPU
+    /// until then has not changed.
     pub(crate) fn read_stacks(&self, collector: &mut Collector<'_>) -> Result<()> {
         let mut reader = Reader::default();
         for thread in iterators::run::<PreexistingThread>(&self.find_unreturned)? {
@@ -54,7 +54,7 @@ impl<'a> Returns<'a> {
         Ok(())
     }
 
-    /// Returns the intervals of threads that were just returning when the programs were detached.
+    /// Returns the intervals of threads that were returning when the programs were detached.
     pub(crate) fn left_over(&self) -> Vec<(StackKey, Tally)> {
         let values = self
             .returning

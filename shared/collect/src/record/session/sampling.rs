@@ -1,4 +1,4 @@
-//! Session of sampling, from a loaded object to its counts.
+//! Session of an object that samples, from the loaded object to its counts.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use unwind_tables::MOST_DUMPS;
 pub struct SamplingSession<'a> {
     collector: Collector<'a>,
     samplers: Samplers<'a>,
-    /// Programs that follow children.
+    /// Links of the programs that follow children.
     followers: Vec<Link>,
     pace: Pace<'a>,
 }
 
-/// Interval between takes after news: only a process that lives longer has its mappings read.
+/// Interval between takes for a while after news. User space reads the mappings of a process only
+/// if the process lives longer than this.
 const OFTEN: Duration = Duration::from_millis(5);
 
 impl<'a> SamplingSession<'a> {
-    /// Fills in the targets, attaches the programs as [`Samplers::attach`] does, and builds the
+    /// Writes the targets, attaches the programs as [`Samplers::attach`] does, and builds the
     /// unwind tables of the targets.
     pub fn attach(
         object: &'a LoadedObject,
@@ -47,14 +48,14 @@ impl<'a> SamplingSession<'a> {
         })
     }
 
-    /// Returns the samplers.
+    /// Returns the sampling events on the CPUs.
     pub fn samplers(&self) -> &Samplers<'a> {
         &self.samplers
     }
 }
 
-/// Returns the interval between takes for known processes. A process may map more code, whose
-/// tables are built a few takes later. Until then, each sample in that code is a dump and takes
+/// Returns the interval between takes without news. When a process maps more code, user space
+/// builds the tables a few takes later. Until then, each sample in that code is a dump and uses
 /// capacity.
 fn seldom(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
     const LOOKS: u32 = 8;

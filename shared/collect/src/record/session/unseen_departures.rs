@@ -1,20 +1,20 @@
 //! Threads that left a CPU without an event.
 //!
 //! Programs settle the threads that iterators visit at the window's end
-//! (`settle_unseen_departure()` of `include/stacks/stack_edges.h`). Some virtual machines hide
-//! threads from iterators, too; `/proc` shows these, with the scheduler's account of how long
-//! they ran.
+//! (`settle_unseen_departure()` of `include/stacks/stack_edges.h`). Some virtual machines also hide
+//! threads from iterators. For these threads user space reads the scheduler's account of their
+//! running time in `/proc`.
 
 use std::fs;
 
 use bpf::types::{STACK_MISSED, STACK_NONE, Thread, ThreadState};
 
-/// Maximum lag of the scheduler's account, in ns: the kernel updates it at each tick, at least
-/// 100 times a second.
+/// Maximum lag of the scheduler's account, in ns. The kernel updates the account at each tick, at
+/// least 100 times a second.
 const LAG_NS: u64 = 20_000_000;
 
-/// Returns the corrected record of a thread that runs at `stop` by its record, but has been
-/// asleep since before `stop`; `None` for other threads.
+/// Returns a corrected record, if the record says that the thread runs at `stop`, but the thread
+/// has slept since before `stop`. Returns `None` for other threads.
 pub(super) fn settle(mut thread: Thread, stop: u64) -> Option<Thread> {
     let is_long = stop.saturating_sub(thread.since()) > LAG_NS;
     if thread.state() != ThreadState::Running || !is_long {
@@ -27,15 +27,16 @@ pub(super) fn settle(mut thread: Thread, stop: u64) -> Option<Thread> {
     Some(thread)
 }
 
-/// Returns the time at which a thread left its CPU. It got the CPU at the time in its record, ran
-/// for `ran` ns, and sleeps now. Returns `None` if that time is not more than [`LAG_NS`] before
-/// `stop`, as `ran` may lag behind.
+/// Returns the time at which a thread left its CPU, in ns of CLOCK_MONOTONIC. The thread got the
+/// CPU at the time in its record, ran for `ran` ns, and sleeps now. Returns `None` if the result is
+/// not more than [`LAG_NS`] before `stop`, because `ran` may lag behind.
 fn departure(thread: &Thread, ran: u64, stop: u64) -> Option<u64> {
     let time = thread.since().saturating_add(ran);
     (time.saturating_add(LAG_NS) < stop).then_some(time)
 }
 
-/// Moves a record off the CPU, as `depart_belatedly()` of `include/clock/thread_clock.h` does.
+/// Moves the record's thread off the CPU at `time`, like `depart_belatedly()` of
+/// `include/clock/thread_clock.h`.
 fn depart(thread: &mut Thread, time: u64) {
     thread.running += time - thread.since();
     thread.off_since = time;
@@ -48,18 +49,19 @@ fn depart(thread: &mut Thread, time: u64) {
     thread.set_clock(time, ThreadState::Blocked);
 }
 
-/// Returns the total time that a thread has run, in ns, if it sleeps.
+/// Returns the total running time of a thread, in ns, if the thread sleeps.
 fn ran_by_sleeper(pid: u32, tid: u32) -> Option<u64> {
     let read = |name: &str| fs::read(format!("/proc/{pid}/task/{tid}/{name}")).ok();
-    // The state is read first: the account may then include a later run.
+    // The state is read before the account. If the thread runs in between, the account includes
+    // that run.
     sleeps(&read("stat")?).then_some(())?;
     let account = read("schedstat")?;
     let account = String::from_utf8_lossy(&account);
     account.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Returns whether a thread waits for something other than a CPU: field 3 of proc_pid_stat(5),
-/// after the name, which may be any bytes.
+/// Returns whether a thread waits for something other than a CPU. The state is field 3 of
+/// proc_pid_stat(5), after the name, which can contain any bytes.
 fn sleeps(stat: &[u8]) -> bool {
     let stat = String::from_utf8_lossy(stat);
     let state = stat.rsplit_once(") ").map(|(_, fields)| fields);
@@ -105,7 +107,7 @@ mod tests {
         assert_eq!((thread.running, thread.off_since), (3, SINCE + 3));
         assert_eq!(thread.state(), ThreadState::Blocked);
         assert_eq!((thread.since(), thread.user), (SINCE + 3, STACK_MISSED));
-        // The record is settled now.
+        // The record is settled after the first call.
         assert!(settle(thread, stop).is_none());
         assert!(settle(running(child.id()), SINCE + 10 * MS).is_none());
         child.kill().unwrap();

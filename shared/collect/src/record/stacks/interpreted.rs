@@ -1,5 +1,5 @@
-//! Functions that runtimes of languages run: read while they exist, and inserted between the
-//! native frames.
+//! Functions that runtimes of languages run. User space reads the functions while they exist, and
+//! inserts them between the native frames.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,43 +15,43 @@ use symbolize::{CodeSource, Interpreted, Location, Symbolizer};
 
 use unwind_tables::{InterpretedFrames, MappedRuntime};
 
-/// Maximum bytes of functions that are kept: a target can make any number.
+/// Maximum size of the kept functions, in bytes. A target can make any number of functions.
 const MOST_BYTES: usize = 128 << 20;
 
-/// Position of the native frames on the stack.
+/// Position of the native frames in the stack's memory.
 pub(crate) struct Extent<'a> {
     /// Stack pointer at the leaf.
     pub(crate) stack_pointer: u64,
-    /// Canonical frame addresses, with or without the last frame's.
+    /// Canonical frame addresses, with or without the address of the last frame.
     pub(crate) cfas: &'a [u64],
     /// True if the unwind reached the thread's first function.
     pub(crate) reached_root: bool,
 }
 
-/// Known functions that runtimes run.
+/// Functions of runtimes that user space knows.
 #[derive(Default)]
 pub(crate) struct Functions {
     known: HashMap<(Process, u64, u32), Arc<dyn Function>>,
     /// Size of the known functions, in bytes.
     bytes: usize,
-    /// Ranges of offsets of the code that runs frames one by one, by file.
+    /// Offsets of the code that runs frames one by one, as ranges, by file.
     runs_one: HashMap<u32, Vec<(u64, u64)>>,
-    /// True if the native frame that runs a runtime's frames is shown with them.
+    /// True if the profile shows the native frame that runs a runtime's frames.
     pub(crate) shows_runtime: bool,
-    /// Languages whose absence is noted.
+    /// Languages that a note mentions if no runtime of them was found.
     pub(crate) expected: &'static [&'static dyn Language],
     by_language: BTreeMap<LanguageName, LanguageStats>,
 }
 
-/// Runtimes and stacks of one language.
+/// Runtimes and stacks of one language, for notes.
 struct LanguageStats {
     language: &'static dyn Language,
-    /// Versions whose frames cannot be read.
+    /// Versions of runtimes whose frames cannot be read.
     unknown: BTreeSet<String>,
     counts: Counts,
 }
 
-/// Number of stacks with frames of a runtime, by how the chain of frames ended.
+/// Number of stacks with frames of a runtime, by the end of the chain of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     whole: u64,
@@ -59,9 +59,9 @@ pub(crate) struct Counts {
     too_deep: u64,
     broken: u64,
     unanchored: u64,
-    /// Frames of functions that were gone before they could be named.
+    /// Frames of functions that no longer existed when user space read them.
     gone: u64,
-    /// Stacks of runtimes that were found too late.
+    /// Stacks that were captured before their runtime was found.
     not_read: u64,
 }
 
@@ -83,7 +83,8 @@ impl Pieces for Sent<'_> {
 }
 
 impl Functions {
-    /// Keeps a function that a program sent, if all of it arrived; otherwise it is read later.
+    /// Adds a function that a program sent, if all of its bytes arrived. User space reads other
+    /// functions later.
     pub(crate) fn add(&mut self, event: &InterpretedFunction, layout: &Layout) {
         let frame = Frame {
             code: event.code,
@@ -108,7 +109,7 @@ impl Functions {
         }
     }
 
-    /// Inserts frames of a runtime between native ones, leaf first.
+    /// Inserts frames of a runtime between native frames. All are from leaf to root.
     pub(crate) fn mix(
         &mut self,
         native: &[Location],
@@ -150,8 +151,8 @@ impl Functions {
         for frame in mixed {
             let is_caller = std::mem::replace(&mut ran_function, matches!(frame, Mixed::Frame(_)));
             match frame {
-                // An interpreter may call itself through a stub for each function. A perf map
-                // gives the stub the name of the function, which is in the stack already.
+                // An interpreter may call itself through a stub for each function. A perf map gives
+                // this stub the name of the function. The stack already has the function.
                 Mixed::Native(index)
                     if is_caller && matches!(native.get(index), Some(Location::Jit { .. })) => {}
                 Mixed::Native(index) => locations.extend(native.get(index)),
@@ -181,7 +182,7 @@ impl Functions {
             End::NotRead => Some(LanguageMark::NotRead),
         };
         if let Some(cut) = cut {
-            // The callers beyond this place are missing.
+            // The callers that belong here are missing.
             let at = mark_at.unwrap_or(locations.len());
             locations.insert(at, mark(cut, symbolizer));
         }
@@ -191,7 +192,7 @@ impl Functions {
         locations
     }
 
-    /// Keeps the facts about a runtime that was found in a process.
+    /// Records the facts about a runtime that was found in a process.
     pub(crate) fn add_runtime(&mut self, runtime: MappedRuntime) {
         let language_stats = self.language_stats(runtime.language);
         if runtime.attached.layout.is_none() {
@@ -236,7 +237,8 @@ impl Functions {
         {
             return Some(Arc::clone(known));
         }
-        // Programs send at most what fits into a message, so the lines may be missing.
+        // A program sends only as much of a function as fits into a message, so the lines may be
+        // missing.
         let layout = &frames.layout;
         let Some(read) = layout.language.function(layout, frame, memory) else {
             return known;
@@ -251,7 +253,7 @@ impl Functions {
         self.bytes = self.known.values().map(|function| function.size()).sum();
     }
 
-    /// Returns lines on how runtimes' frames were read, if there were any.
+    /// Returns lines on the frames of runtimes, for the user; none if there were no such frames.
     pub(crate) fn notes(&self) -> Vec<String> {
         let seen = self.by_language.values();
         let is_missed =
@@ -314,7 +316,7 @@ impl Counts {
     }
 }
 
-/// Locates a frame of a function; `None` for a frame that the language itself does not show.
+/// Returns the location of a frame; `None` for a frame that the language itself hides.
 fn locate(
     function: &dyn Function,
     frame: Frame,

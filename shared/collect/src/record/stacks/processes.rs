@@ -1,6 +1,6 @@
-//! Descriptions of the processes in a profile. Each is read from `/proc` when the process is
-//! first seen, as it may soon be gone. Programs that follow children describe even short-lived
-//! ones.
+//! Descriptions of the processes in a profile. User space reads a description from `/proc` when it
+//! first sees the process, because the process may soon end. Programs that follow children send
+//! descriptions even of short-lived processes.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -13,37 +13,37 @@ use process::Process;
 use profile::Text;
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 
-/// Maximum processes that are described.
+/// Maximum number of processes that are described.
 const MOST: usize = 1 << 16;
-/// Maximum bytes that are read of a file.
+/// Maximum number of bytes that are read of a file.
 const MOST_BYTES: u64 = 16 << 10;
-/// Parent of all kernel threads: kthreadd (rest_init() of `init/main.c`).
+/// ID of kthreadd, which is the parent of all kernel threads (rest_init() of `init/main.c`).
 const KTHREADD: u32 = 2;
 
-/// Nanoseconds of a clock tick, the unit of time in `/proc`: USER_HZ of
+/// Length of a clock tick, the unit of time in `/proc`, in ns. USER_HZ of
 /// include/asm-generic/param.h is 100.
 const NANOSECONDS_A_TICK: u64 = 10_000_000;
 
-/// Processes seen so far.
+/// Processes that user space has seen.
 #[derive(Default)]
 pub(crate) struct Processes {
     seen: HashMap<Process, Seen>,
-    /// Program of which an event came last, by process ID.
+    /// Program from the last event of a process, by process ID.
     latest: HashMap<u32, Process>,
-    /// IDs of processes that found no capacity.
+    /// IDs of processes that exceeded the capacity.
     left_out: HashSet<u32>,
 }
 
 #[derive(Default)]
 struct Seen {
-    /// Description, if there is one.
+    /// Description, if user space has one.
     known: Option<profile::Process>,
-    /// True once reading `/proc` was tried.
+    /// True once user space has tried to read `/proc`.
     is_read: bool,
 }
 
 impl Processes {
-    /// Reads the description of a process, if it is new.
+    /// Reads the description of a process, if the process is new.
     pub(crate) fn look_up(&mut self, process: Process) {
         if self.seen.len() < MOST || self.seen.contains_key(&process) {
             self.read_once(process);
@@ -62,18 +62,19 @@ impl Processes {
         };
         match &mut seen.known {
             None => seen.known = Some(found),
-            // The event's facts hold for the moment of the event, so they stay.
+            // The event describes the process at an earlier moment, so the rest of its description
+            // stays.
             Some(known) if known.start_ticks == found.start_ticks => {
                 known.executable = found.executable;
                 known.cgroup = found.cgroup;
             }
-            // Another process has taken the ID.
+            // Another process has got the ID meanwhile.
             Some(_) => {}
         }
     }
 
-    /// Keeps a program's description of a process that was forked, or that executes `arguments`
-    /// from now on. Each argument ends with a NUL.
+    /// Adds a program's description of a process that was forked, or that executes a new program
+    /// with these `arguments`. Each argument ends with a NUL.
     pub(crate) fn add_event(&mut self, event: &ProcessEvent, arguments: &[u8]) {
         if self.seen.len() >= MOST {
             self.left_out.insert(event.pid);
@@ -84,11 +85,12 @@ impl Processes {
             let latest = self.latest.get(pid)?;
             self.seen.get(latest)?.known.as_ref()
         };
-        // The parent is the process that forked it, even if another has adopted it since.
+        // The parent is the process that forked this one, even if another process has adopted it
+        // since.
         let before = latest_known(&event.pid).filter(|before| before.start_ticks == start_ticks);
         let is_known = before.is_some();
         let parent = before.map_or(event.parent, |before| before.parent);
-        // Until it executes a program, it has its parent's command line.
+        // A process has the command line of its parent until it executes a program.
         let command_line = match arguments {
             [] => latest_known(&parent).map_or(Vec::new(), |parent| parent.command_line.clone()),
             arguments => words(&String::from_utf8_lossy(arguments)),
@@ -114,14 +116,14 @@ impl Processes {
         self.latest.insert(event.pid, process);
     }
 
-    /// Returns how many processes found no capacity.
+    /// Returns the number of processes that exceeded the capacity.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out.len() as u64
     }
 
-    /// Returns the descriptions of the processes with these IDs, in the order of IDs and
-    /// programs. A process without a description is read now. `kernel_threads` are the IDs of
-    /// kernel threads, which may have ended.
+    /// Returns the descriptions of the processes with the IDs in `wanted`, in the order of IDs and
+    /// programs. Reads missing descriptions now. `kernel_threads` contains the IDs of kernel
+    /// threads, which may have ended.
     pub(crate) fn into_descriptions(
         mut self,
         wanted: &BTreeSet<u32>,
@@ -138,7 +140,7 @@ impl Processes {
         let mut described: Vec<_> = seen
             .filter(|(process, _)| wanted.contains(&process.pid))
             .filter_map(|(process, seen)| {
-                // A process that runs a program has another instance.
+                // A process that runs a program has an instance other than 0.
                 let is_kernel_thread =
                     process.instance == 0 && kernel_threads.contains(&process.pid);
                 let ended = || is_kernel_thread.then(|| ended_kernel_thread(process.pid));
@@ -169,8 +171,8 @@ fn ended_kernel_thread(pid: u32) -> profile::Process {
     }
 }
 
-/// Reads the description of a process from `/proc`. All of it is of one process, even if another
-/// gets the ID meanwhile.
+/// Reads the description of a process from `/proc`. The whole description is of one process, even
+/// if another process gets the ID meanwhile.
 fn read_process(pid: u32) -> io::Result<profile::Process> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
@@ -199,7 +201,7 @@ fn read_process(pid: u32) -> io::Result<profile::Process> {
             .find_map(|line| line.strip_prefix("0::"))
             .unwrap_or_default()
             .into(),
-        // The records of threads show which are kernel threads.
+        // The caller sets this, from the records of threads.
         is_kernel_thread: false,
     })
 }
@@ -215,7 +217,7 @@ fn open(folder: &OwnedFd, name: &str) -> io::Result<File> {
     Ok(File::from(openat(folder, name, flags, Mode::empty())?))
 }
 
-/// Returns the start of a file.
+/// Returns the start of a file as text.
 fn text(folder: &OwnedFd, name: &str) -> io::Result<String> {
     let mut bytes = Vec::new();
     open(folder, name)?
@@ -224,8 +226,8 @@ fn text(folder: &OwnedFd, name: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Parses parent and start: fields 4 and 22 of proc(5). The name before them may have any
-/// characters, and ends at the last `)`.
+/// Parses the parent and the start time from the text of `/proc/PID/stat`, which are fields 4 and
+/// 22 (proc(5)). The name before them can contain any characters, and ends at the last `)`.
 fn parse_stat(stat: &str) -> Option<(u32, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split_ascii_whitespace().skip(1);
@@ -251,9 +253,9 @@ mod tests {
         let (shell, child, other) = (4_194_301, 4_194_302, 4_194_303);
         processes.add_event(&event(shell, 1, 50, 5), b"sh\0-c\0true\0");
         processes.add_event(&event(child, shell, 70, 7), b"");
-        // Adopted, it executes a program, with a word that is cut off.
+        // The process, adopted by process 1, executes a program. Its last argument is cut off.
         processes.add_event(&event(child, 1, 71, 7), b"sleep\x001");
-        // Another process has the ID, with a parent that no event described.
+        // Another process has got the ID. No event described its parent.
         processes.add_event(&event(child, other, 90, 9), b"");
         let described =
             processes.into_descriptions(&BTreeSet::from([shell, child]), &BTreeSet::new());

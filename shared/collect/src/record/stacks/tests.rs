@@ -28,7 +28,7 @@ fn a_process_that_floods_the_stacks_leaves_room_for_others() {
         stacks.captured(id).is_some()
     };
     let kept = (100..).find(|&id| !add(1, id)).unwrap_or_default() - 100;
-    // Each stack takes a frame and an ID; the tree's root belongs to no process.
+    // Each stack takes a frame and an ID. The root of the tree belongs to no process.
     assert_eq!(kept, (7_500 - 1) / (1 + FRAMES_OF_A_STACK as u64));
     assert!((1_000_000..1_000_100).all(|id| add(2, id)));
     assert!(!add(1, 2_000_000));

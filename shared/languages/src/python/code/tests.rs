@@ -3,7 +3,7 @@
 use super::*;
 use crate::python::LAYOUTS;
 
-/// Objects of a version, at addresses of this process.
+/// Objects of one version of CPython, at addresses of this process.
 struct Made {
     code: Vec<u8>,
     kind: Vec<u8>,
@@ -48,7 +48,7 @@ impl Made {
 
     fn checksum(&self, layout: &Layout) -> u32 {
         let (file, name) = (self.file.as_ptr() as u64, self.name.as_ptr() as u64);
-        // The first line is the code object's, changed or not.
+        // The first line comes from the code object, which a test may have changed.
         let at = usize::from(layout.code_first_line);
         let line = u32::from_le_bytes(*self.code[at..].first_chunk().unwrap());
         checksum(file, name, line)
@@ -67,7 +67,7 @@ fn put(bytes: &mut [u8], at: usize, word: u64) {
 
 #[test]
 fn checksums_are_those_of_the_c_code() {
-    // A C compiler computed the values with the function in bpf/include/events.h.
+    // A C compiler computed these values with the function in bpf/include/events.h.
     for (words, expected) in CHECKSUMS {
         let [file, name, line] = words;
         assert_eq!(checksum(file, name, line as u32), expected, "{words:x?}");
@@ -102,7 +102,7 @@ fn what_is_another_object_by_now_is_not_read() {
         assert!(!change(&|made| made.type_name[4] = b's'), "another type");
         assert!(!change(&|made| made.name[32] &= !0x20), "in two pieces");
         assert!(!change(&|made| put(&mut made.file, 16, 4097)), "too long");
-        // Without its lines the object is still valid.
+        // Without its lines, the object is still valid.
         for size in [(1 << 20) + 1, u64::MAX] {
             let mut made = Made::new(layout, &[0, 1]);
             put(&mut made.lines, 16, size);

@@ -43,7 +43,7 @@ fn versions_are_what_the_file_says_first() {
         (PLAIN.into(), "python3.8", Some("3.8")),
         (PLAIN.into(), "python3", None),
         (PLAIN.into(), "/opt/python3.9/bin/program", None),
-        // Later versions have the word that shows whether they have the lock.
+        // Later versions have the word that says whether there is a global lock.
         (PLAIN.into(), "libpython3.13.so.1.0", None),
         (offsets("0", 0), "libpython3.13.so.1.0", None),
         (offsets("0x1030d00f0", 0), "libpython3.8.so", Some("3.8")),
@@ -66,7 +66,7 @@ fn versions_are_what_the_file_says_first() {
             "{source} in {name}"
         );
     }
-    // The library has no debugging symbols, and its data are at another address.
+    // The library has no debug symbols, and its data are at another address.
     let stripped = compile(PLAIN, &["-s", "-Wl,--section-start=.data=0x123000"]);
     let found = find(&stripped, "libpython3.8.so").unwrap();
     let near = found.runtime.abs_diff(0x12_3000);
@@ -76,7 +76,7 @@ fn versions_are_what_the_file_says_first() {
 
 #[test]
 fn what_belongs_to_an_interpreter_is_none() {
-    // Its extension modules refer to its symbols.
+    // Extension modules of the interpreter refer to its symbols.
     let python = "import sysconfig; print(sysconfig.get_path('stdlib'))";
     let output = Command::new("/usr/bin/python3")
         .args(["-I", "-c", python])

@@ -1,4 +1,4 @@
-//! Test of threads' frames against the interpreter's own tracebacks.
+//! Compares the frames of threads with the interpreter's own tracebacks.
 
 use std::fs;
 use std::thread::sleep;
@@ -11,11 +11,11 @@ use super::{Target, interpreters};
 use crate::interleave::Link;
 use crate::python::{Anchoring, End, read, walk};
 
-/// Thread that is about to sleep.
+/// Thread of the target that is about to sleep.
 #[derive(Deserialize)]
 struct Row {
     thread: i32,
-    /// Name, file and line of each frame, leaf first.
+    /// Name, file and line of each frame, from leaf to root.
     chain: Vec<(String, String, u32)>,
 }
 
@@ -61,7 +61,7 @@ fn check(target: &Target, row: &Row) {
         }
     }
     assert_eq!(named, row.chain, "{version}");
-    // Hidden frames clean up after an __init__; 3.12 can have them as well, but has none here.
+    // Hidden frames clean up after an __init__. 3.12 can have such frames, too, but has none here.
     let is_long = named.len() > 300;
     assert_eq!(hidden > 0, version.minor >= 13 && is_long, "{version}");
 
@@ -75,13 +75,13 @@ fn check(target: &Target, row: &Row) {
     match layout.anchoring {
         Anchoring::Nothing => assert!(anchors.is_empty()),
         Anchoring::EveryFrame => assert_eq!(anchors.len(), frames, "{version}"),
-        // One native frame runs the calls from Python to Python.
+        // A single native frame runs the calls from Python to Python.
         Anchoring::EntryFrames | Anchoring::BoundaryFrames => {
             assert!(ends_at_one && anchors.len() < frames, "{version}");
         }
     }
 
-    // The walk stops after `most` links, and finds no other thread's frames.
+    // `walk` stops after `most` links, and finds no frames of another thread.
     for most in [0, 1, 5, chain.links.len() - 1, chain.links.len()] {
         let part = walk(&mut memory, layout, target.runtime, pointer, most);
         assert_eq!(part.links, chain.links[..most]);
@@ -114,9 +114,9 @@ fn wait_until_it_sleeps(thread: i32) {
     }
 }
 
-/// Returns the registers of a thread that continues to sleep afterwards.
+/// Returns the registers of a thread. The thread then continues to sleep.
 fn registers(thread: i32) -> libc::user_regs_struct {
-    // SAFETY: a struct of integers.
+    // SAFETY: the struct consists of integers, so zeros are a valid value.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     let request = |request, data: *mut libc::c_void| {
         // SAFETY: `data` points to as many bytes as the request writes.
@@ -124,7 +124,7 @@ fn registers(thread: i32) -> libc::user_regs_struct {
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     };
     request(libc::PTRACE_ATTACH, std::ptr::null_mut());
-    // SAFETY: the status pointer is null.
+    // SAFETY: the status pointer may be null.
     unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL) };
     request(libc::PTRACE_GETREGS, (&raw mut registers).cast());
     request(libc::PTRACE_DETACH, std::ptr::null_mut());

@@ -1,4 +1,4 @@
-//! Test of code objects of the standard library against the interpreter's own values.
+//! Compares code objects of the standard library with the interpreter's own values.
 
 use process::ProcessMemory;
 use serde::Deserialize;
@@ -13,9 +13,10 @@ struct Row {
     name: String,
     file: String,
     first_line: u32,
-    /// Ranges of instructions, from the first to before the second, with their line.
+    /// Ranges of instructions, each with its start, its end and its line. The end is not part of
+    /// the range.
     lines: Vec<(i32, i32, Option<u32>)>,
-    /// First instruction of the begun code, from 3.11 on.
+    /// First instruction of the begun code, since 3.11.
     begin: Option<i32>,
     is_generator: bool,
 }

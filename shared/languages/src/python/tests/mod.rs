@@ -1,5 +1,5 @@
-//! Tests with the interpreters of this machine: `python3`, the versions of pyenv, and the
-//! versions that scripts/pythons/fetch.sh keeps.
+//! Tests with the interpreters of this machine: `python3`, the versions of pyenv, and the versions
+//! that scripts/pythons/fetch.sh stores.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chains;
@@ -38,7 +38,7 @@ impl Target {
             .spawn()
             .unwrap();
         let mut rows = BufReader::new(child.stdout.take().unwrap()).lines();
-        // Before its first line, its data have no final addresses.
+        // Before the target prints its first line, its data may still move.
         let first = rows.next().unwrap().unwrap();
         assert_eq!(first, "ready");
         let (interpreter, bias) = interpreter_of(child.id()).unwrap();
@@ -64,8 +64,8 @@ impl Drop for Target {
     }
 }
 
-/// Returns the interpreter of a process, and the difference between addresses in the process and
-/// in the file.
+/// Returns the interpreter of a process, and the difference between addresses in the process and in
+/// the file.
 fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     maps.lines().find_map(|line| {
@@ -75,7 +75,7 @@ fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
         };
         let number = |text| u64::from_str_radix(text, 16).unwrap();
         let start = number(range.split_once('-')?.0);
-        // The process may have mounts of its own.
+        // The process may have a mount namespace of its own.
         let seen = format!("/proc/{pid}/root{path}");
         let file = File::open(seen).ok().filter(|_| flags.contains('x'))?;
         let interpreter = find(&file, path)?;
@@ -84,8 +84,8 @@ fn interpreter_of(pid: u32) -> Option<(Interpreter, u64)> {
     })
 }
 
-/// Returns the interpreters with a known layout, with their minor versions: the distribution's
-/// and the newest of the others, or all with `SYSTEMSCOPE_ALL_VERSIONS`.
+/// Returns interpreters with a known layout, and their minor versions. They are the distribution's
+/// interpreter and the newest other one, or all of them if `SYSTEMSCOPE_ALL_VERSIONS` is set.
 fn interpreters() -> Vec<(u8, PathBuf)> {
     let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
     let cache = env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);

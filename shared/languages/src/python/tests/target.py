@@ -1,10 +1,10 @@
 """Target of the tests, which read its memory.
 
 usage: target.py frames     two threads block in nested calls
-       target.py lines      code objects of the standard library are kept
+       target.py lines      the target keeps code objects of the standard library
 
-It says ready, prints a line of JSON for each thread, or for each code object and then {}, and goes
-to sleep.
+The target prints "ready", and then a line of JSON for each thread or for each code object. After
+the code objects it prints {}. Then it sleeps.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ def 名前():
 
 
 def 𠀀():
-    # The interpreter specialises a call that is made often.
+    # The interpreter specialises calls that run often.
     global is_warm
     made = 1
     for turn in range(64):
@@ -124,7 +124,7 @@ multiprocessing.pool optparse pdb pickle pickletools platform random shutil
 socketserver statistics string subprocess tarfile tempfile threading tokenize
 traceback typing unittest.mock urllib.request uuid weakref zipfile""".split()
 
-# Longer than an entry of any table can hold, forwards and back.
+# Changes of the line that are too large for one entry of any table, forwards and backwards.
 LONG = "def long():\n    f({}a,{}b,{}c)\n    return [{}]\n".format(
     "\n" * 300, "\n" * 200, "\n" * 40000, ", ".join(["a.b"] * 400)
 )
@@ -138,7 +138,7 @@ def codes_in(code):
 
 
 def lines_of(code):
-    """Ranges of instructions, in bytes, and their lines."""
+    """Returns ranges of instructions, in bytes, and their lines."""
     if hasattr(code, "co_lines"):
         return list(code.co_lines())
     starts = [(0, code.co_firstlineno)] + list(dis.findlinestarts(code))

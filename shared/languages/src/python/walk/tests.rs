@@ -14,7 +14,7 @@ const CFRAME: u64 = 0x4_0000;
 const FRAMES: u64 = 0x5_0000;
 const CODE: u64 = 0x6_0000;
 
-/// Made-up memory: 0 where nothing was written, and unreadable in the first page.
+/// Made-up memory. Its first page is unreadable. All other bytes are 0 unless a test wrote to them.
 #[derive(Clone, Default)]
 struct Made(HashMap<u64, u8>);
 
@@ -42,7 +42,8 @@ fn frame_at(index: u64) -> u64 {
     FRAMES + index * 0x100
 }
 
-/// Returns a thread with `frames` frames of one activation, and the frame that ends it.
+/// Returns the memory of a thread with `frames` frames of one activation, and the frame that ends
+/// the activation.
 fn thread(layout: &Layout, frames: u64) -> Made {
     let mut made = Made::default();
     made.put(RUNTIME, layout.runtime_tss_key, 1 | 5 << 32);
@@ -77,7 +78,7 @@ fn thread(layout: &Layout, frames: u64) -> Made {
             unit => 10 / u64::from(unit),
         };
         made.put(frame, layout.frame_instruction, instruction);
-        // The walk must not read beyond a frame's fields.
+        // `walk` must not read beyond the fields of a frame.
         made.write(frame + u64::from(layout.frame_bytes), &[0xff; 8]);
     }
     if layout.anchoring == Anchoring::EntryFrames {
@@ -151,7 +152,7 @@ fn what_no_interpreter_leaves_is_broken() {
         let previous = layout.frame_previous;
         let (found, _) = end(&|made| made.put(first, previous, frame_at(1) + 4));
         assert_eq!(found, End::Broken);
-        // A ring, and a pointer out of memory.
+        // The first chain is a ring. The second one has a pointer to unreadable memory.
         let ring = end(&|made| made.put(frame_at(1), previous, first));
         if minor != 10 {
             assert_eq!(ring, (End::TooDeep, 100), "3.{minor}");
@@ -174,7 +175,7 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
         };
         let key = layout.runtime_tss_key;
         for other in [
-            // The key does not exist yet, its number is too large, or it has no value.
+            // The key does not exist yet, or its number is too large, or it has no value.
             5 << 32,
             1 | 1024 << 32,
             1 | u64::from(u32::MAX) << 32,
@@ -183,7 +184,7 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
         ] {
             assert_eq!(end(&|made| made.put(RUNTIME, key, other)), End::NoThread);
         }
-        // Words after the last key's value are no values.
+        // Words after the value of the last key are not values.
         let behind = |made: &mut Made| {
             made.put(RUNTIME, key, 1 | 1024 << 32);
             made.put(SELF + 0x610, 0, SELF + 0x800);
@@ -196,7 +197,7 @@ fn a_thread_that_is_not_the_interpreters_has_no_frames() {
         assert_eq!(end(&|made| made.put(THREAD, id, SELF + 8)), End::NoThread);
         let none = |made: &mut Made| made.put(SELF + 0x310, 88, 0);
         assert_eq!(end(&none), End::NoThread);
-        // The thread has not called anything. In 3.12, a frame of its own shows that.
+        // The thread has not called anything. In 3.12, a frame of its own shows this.
         let frame = layout.thread_frame;
         if frame != 0 {
             assert_eq!(end(&|made| made.put(THREAD, frame, 0)), End::Whole);
@@ -214,7 +215,7 @@ fn values_of_keys_are_where_the_c_library_has_them() {
     let mut keys = Vec::new();
     for _ in 0..150 {
         let mut key = 0;
-        // SAFETY: the key is written to, and there is no destructor.
+        // SAFETY: the function writes to `key`, and there is no destructor.
         assert_eq!(unsafe { libc::pthread_key_create(&mut key, None) }, 0);
         keys.push(key);
     }
@@ -241,7 +242,7 @@ fn values_of_keys_are_where_the_c_library_has_them() {
     }
 }
 
-/// Memory with random values everywhere, most of them addresses in itself.
+/// Memory with random values everywhere. Most values are addresses in this memory.
 struct Wild(tamper::Random);
 
 impl Memory for Wild {

@@ -1,8 +1,8 @@
-//! Separate debug files, in which distributions keep the symbols of their stripped programs.
+//! Separate debug files, in which distributions keep the symbols of stripped programs.
 //!
 //! The search follows gdb's rule ("Debugging Information in Separate Files" in its manual). It
-//! goes by build ID under the debug directories first. Then it goes by debug link, beside the
-//! program and under the debug directories.
+//! first looks for the build ID under the debug directories. Then it looks for the debug link, next
+//! to the program and under the debug directories.
 
 use std::fs::File;
 use std::io::{Result, Write};
@@ -16,14 +16,14 @@ use crate::budget::Allowance;
 use crate::charged::{self, Elf};
 use crate::process::open;
 
-/// Finds the debug file of a program that was mapped from `path`. A program without one may have
-/// symbols in its `.gnu_debugdata`, which are copied to a file.
+/// Finds the debug file of a program that was mapped from `path`. If there is none, copies the
+/// symbols in the program's `.gnu_debugdata` to a file.
 ///
-/// A debug file must be of the same build: it has the same build ID, or the checksum in the
+/// A debug file must be from the same build. It has the same build ID, or the checksum in the
 /// program's debug link.
 ///
 /// # Errors
-/// If the program's `.gnu_debugdata` cannot be read or decompressed.
+/// The program's `.gnu_debugdata` cannot be read or decompressed.
 pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Result<Option<File>> {
     match find_separate(elf, path, directories) {
         Some(file) => Ok(Some(file)),
@@ -66,7 +66,7 @@ fn find_separate(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Option<
     })
 }
 
-/// Opens a file that has a symbol table and passes a check.
+/// Opens a file, if it has a symbol table and passes a check.
 fn open_matching(
     program: &Elf<'_>,
     path: &Path,
@@ -77,7 +77,7 @@ fn open_matching(
     (elf.section_of_kind(SHT_SYMTAB).is_some() && matching(&elf, &file)).then_some(file)
 }
 
-/// Returns `.build-id/ab/cdef….debug`.
+/// Returns the path `.build-id/ab/cdef….debug` for this build ID.
 fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = build_id.split_first()?;
     if rest.is_empty() || rest.len() > 64 {

@@ -1,7 +1,7 @@
 //! Source lines and inlined functions, from debug information (DWARF).
 //!
-//! The profiled program may have made the file. So its sections are read with a bound, and
-//! [`size`] refuses debug information that would take addr2line too much time or memory.
+//! The profiled program may have made the file. Sections are therefore read with a bound. [`size`]
+//! refuses debug information that would take addr2line too much time or memory.
 
 mod size;
 
@@ -17,7 +17,7 @@ use crate::frame::{Inlined, Source};
 use crate::naming::demangle::demangle;
 use crate::naming::wanted::Wanted;
 
-/// Extent to which source lines are looked up.
+/// Kinds of source places that are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sources {
     /// No source lines.
@@ -25,24 +25,24 @@ pub enum Sources {
     None,
     /// The source line of each frame.
     Lines,
-    /// The source line of each frame, and the functions that are inlined there.
+    /// The source line of each frame, and the functions inlined at its address.
     Inlined,
 }
 
-/// Maximum bytes of the decompressed debug information of one file.
+/// Maximum size of the decompressed debug information of one file, in bytes.
 const MOST_BYTES: u64 = 1 << 29;
-/// Maximum number of functions that are inlined at one address.
+/// Maximum number of functions inlined at one address.
 const MOST_INLINED: usize = 64;
-/// Maximum number of addresses that are looked up in one file. The maximum number of symbols is the
-/// same.
+/// Maximum number of addresses that are looked up in one file. It equals the maximum number of
+/// symbols.
 const MOST_ADDRESSES: usize = 1 << 16;
 
-/// Place of an address in the source.
+/// Source place of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Source line in the function that the file's symbols name.
+    /// Source line in the function that the file's symbol names.
     pub(crate) source: Option<Source>,
-    /// Functions that are inlined into that function there, the outermost first.
+    /// Functions inlined into that function at the address, outermost first.
     pub(crate) inlined: Arc<[Inlined]>,
 }
 
@@ -53,16 +53,16 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
     elf.has_contents(".debug_info")
 }
 
-/// Returns the places of the wanted addresses, in their order.
+/// Returns the source places of the wanted addresses, in the order of the addresses.
 ///
 /// # Errors
-/// If the debug information cannot be read, or is invalid as a whole.
+/// The debug information cannot be read, or is invalid as a whole.
 pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
     let allowance = elf.source().allowance;
     let mut room = MOST_BYTES;
     let load = |id: SectionId| -> Result<Vec<u8>> {
         // Units contain their own addresses, which addr2line would otherwise read from
-        // `.debug_aranges`. It does not use the other sections.
+        // `.debug_aranges`. addr2line does not use the other sections in this list.
         if matches!(
             id,
             SectionId::DebugAranges
@@ -177,8 +177,8 @@ mod tests {
     const INLINED: u8 = 3;
     const BLOCK: u8 = 4;
     const LAST_BLOCK: u8 = 5;
-    /// The code of each, its tag, whether it has children, its attributes and their forms:
-    /// DW_AT_low_pc, DW_AT_high_pc as a size, DW_AT_linkage_name.
+    /// Abbreviations. Each has its code, its tag, whether it has children, and its attributes and
+    /// their forms: DW_AT_low_pc, DW_AT_high_pc as a size, DW_AT_linkage_name.
     const ABBREVIATIONS: [&[u8]; 5] = [
         &[UNIT, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0],
         &[FUNCTION, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0],
@@ -187,15 +187,15 @@ mod tests {
         &[LAST_BLOCK, 0x0b, 0, 0, 0],
     ];
 
-    /// Returns an entry that covers 16 bytes from the address 0x1000 on.
+    /// Returns an entry that covers the 16 bytes from address 0x1000 on.
     fn placed(abbreviation: u8) -> Vec<u8> {
         let place = [&0x1000_u64.to_le_bytes()[..], &16_u32.to_le_bytes()].concat();
         [vec![abbreviation], place].concat()
     }
 
-    /// Calls `question` with debug information of one unit that has these entries.
+    /// Calls `question` with the debug information of one unit that has these entries.
     fn ask<T>(entries: &[u8], question: impl FnOnce(Dwarf<Slice<'_>>) -> T) -> T {
-        // The version, the offset of the abbreviations, the size of addresses.
+        // The header has the version, the offset of the abbreviations, and the size of addresses.
         let header = [4, 0, 0, 0, 0, 0, 8];
         let unit = [&header[..], &placed(UNIT), entries, &[0]].concat();
         let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
@@ -210,8 +210,8 @@ mod tests {
         question(sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian)))
     }
 
-    /// Returns the place of an address in a function into which functions with these names are
-    /// inlined, each into the one before it.
+    /// Returns the place of an address in a function. Functions with these names are inlined there,
+    /// each into the one before it.
     fn place(inlined: &[&str]) -> Option<Place> {
         let inlined_entries = inlined
             .iter()

@@ -1,9 +1,12 @@
 //! Names addresses in one ELF file.
 //!
-//! A file's symbol tables are streamed past the wanted addresses. Symbols that cover one of them
-//! go into a small ELF file in memory, the extract, and only this file is given to blazesym.
-//! blazesym maps the files that it reads, indexes all their symbols, and extends a symbol without
-//! a size up to the next one. In a file that a profiled program owns, the first can be made
+//! The symbol tables of the file are streamed past the wanted addresses. Symbols that cover a
+//! wanted address go into a small ELF file in memory, the extract. blazesym reads only the extract,
+//! for three reasons:
+//! - blazesym maps the files that it reads. The owner of a profiled program can make that fatal.
+//! - blazesym indexes all symbols of a file, which takes more memory than a profiler should.
+//! - blazesym extends a symbol without a size up to the next symbol, and so names code that the
+//!   symbol does not cover.
 //! fatal. The second takes more memory than a profiler should. The third names code that the
 //! symbol does not cover.
 
@@ -30,13 +33,14 @@ use crate::naming::wanted::Wanted;
 
 /// Maximum number of symbols that cover a wanted address. Only a hostile file has more.
 const MOST_SYMBOLS: usize = 1 << 16;
-/// Maximum bytes of names that are read, and of names that were demangled. Symbols may share a
-/// long name, and short names may stand for long ones. Names after the maximum stay mangled.
+/// Maximum size of names that are read, and of names that are demangled, in bytes. Symbols may
+/// share a long name, and short names may stand for long ones. After the maximum, names stay
+/// mangled.
 const MOST_NAMES: usize = 8 << 20;
-/// Maximum number of names that are compared, of symbols that cover the same code.
+/// Maximum number of names that are compared, among symbols that cover the same code.
 const MOST_ALIASES: usize = 8;
 
-/// Place of a name, and its quality.
+/// Place of a name of a symbol, and facts that tell how good the name is.
 #[derive(Clone, Copy)]
 struct Alias {
     /// Index of the symbol table.
@@ -47,19 +51,19 @@ struct Alias {
     info: u8,
 }
 
-/// The symbol that covers an address.
+/// Symbol that covers an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
     /// Demangled name.
     pub(crate) name: Arc<str>,
-    /// Name as in the file, if it is another one.
+    /// Name in the file, if it differs.
     pub(crate) system_name: Option<Arc<str>>,
-    /// First address of the function, of the same kind as the address that the symbol covers;
-    /// `None` if it is not known.
+    /// First address of the function or variable; `None` if it is unknown. It is of the same kind
+    /// as the covered address.
     pub(crate) start: Option<u64>,
 }
 
-/// Part of the code of a symbol, which belongs to no other symbol.
+/// Part of the code of a symbol that belongs to no other symbol.
 struct Piece {
     begin: u64,
     size: u64,
@@ -71,12 +75,12 @@ struct Piece {
 /// Symbols that cover a wanted address, by address and size.
 type Covering = BTreeMap<(u64, u64), Vec<Alias>>;
 
-/// Names the functions at the given virtual addresses.
+/// Names the functions at the wanted virtual addresses.
 ///
-/// `separate` is the file's debug file, whose symbols have the same addresses.
+/// `separate` is the debug file, whose symbols have the same addresses as the file's.
 ///
 /// # Errors
-/// If a symbol table cannot be read.
+/// A symbol table cannot be read.
 pub(crate) fn names<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,
@@ -85,10 +89,10 @@ pub(crate) fn names<'f>(
     names_of(elf, separate, wanted, is_function)
 }
 
-/// Names the variables at the given virtual addresses. See [`names`].
+/// Names the variables at the wanted virtual addresses, like [`names`].
 ///
 /// # Errors
-/// If a symbol table cannot be read.
+/// A symbol table cannot be read.
 pub(crate) fn variables<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,
@@ -165,13 +169,12 @@ fn collect(
     })
 }
 
-/// Cuts symbols so that no two cover the same code, and leaves out symbols without a wanted
-/// address.
+/// Cuts symbols so that no two cover the same code. Leaves out symbols without a wanted address.
 ///
-/// blazesym tries the symbols that begin last before an address, the shortest first. So a symbol
-/// keeps the code from the end of a shorter one with the same beginning to the beginning of the
-/// next. If thousands had the same beginning, blazesym would try one after the other, again for
-/// each address.
+/// Of the symbols before an address, blazesym tries those with the last beginning, shortest first.
+/// If thousands of symbols had the same beginning, blazesym would try all of them for each address.
+/// A symbol therefore keeps only the code from the end of a shorter symbol with the same beginning
+/// up to the beginning of the next symbol.
 fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
     let starts: Vec<u64> = covering.keys().map(|(start, _)| *start).collect();
     let mut pieces = Vec::new();
@@ -194,8 +197,8 @@ fn disjoint(covering: Covering, wanted: &Wanted) -> Vec<Piece> {
     pieces
 }
 
-/// Returns whether a symbol defines the code of a function. Hand-written assembly may give a size
-/// and no type.
+/// Returns whether a symbol defines the code of a function. A symbol of hand-written assembly may
+/// have a size and no type.
 fn is_function(symbol: &elf::Symbol) -> bool {
     matches!(symbol.kind(), STT_NOTYPE | STT_FUNC | STT_GNU_IFUNC) && has_place(symbol)
 }
@@ -211,12 +214,12 @@ fn has_place(symbol: &elf::Symbol) -> bool {
         && !matches!(symbol.section, SHN_UNDEF | SHN_ABS)
 }
 
-/// Picks the name that a programmer would know: `read` rather than `__read`, a global rather than
-/// a local one.
+/// Returns the name that a programmer would expect: `read` rather than `__read`, and a global
+/// rather than a local name.
 fn best_name(aliases: &[Alias], name: impl Fn(&Alias) -> Option<String>) -> Option<String> {
     let names = aliases.iter().filter_map(|alias| {
         let mut name = name(alias)?;
-        // The version in `read@@GLIBC_2.2.5` is no part of the name.
+        // The version in `read@@GLIBC_2.2.5` is not part of the name.
         if let Some(version) = name.find('@').filter(|&at| at > 0) {
             name.truncate(version);
         }
@@ -229,9 +232,9 @@ fn best_name(aliases: &[Alias], name: impl Fn(&Alias) -> Option<String>) -> Opti
     names.min().map(|(.., name)| name)
 }
 
-/// Writes symbols, in ascending order, into an ELF file in memory.
+/// Writes these symbols, which are in ascending order, into an ELF file in memory.
 fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
-    /// Offset of the table, after the header and four section headers.
+    /// Offset of the symbol table, after the header and four section headers, in bytes.
     const TABLE_AT: usize = 5 * 64;
     const SECTION_NAMES: &[u8] = b"\0.symtab\0.strtab\0.shstrtab\0";
     let mut table = vec![0; SYMBOL_SIZE];
@@ -278,8 +281,8 @@ fn extract(symbols: impl Iterator<Item = (u64, u64, String)>) -> Result<File> {
     Ok(file)
 }
 
-/// Lets blazesym name the addresses. `starts` has the first address of the symbol of each piece
-/// in the extract.
+/// Names the wanted addresses with blazesym. `starts` maps the start of a piece in the extract to
+/// the first address of its symbol.
 fn look_up(
     extract: &File,
     starts: &HashMap<u64, u64>,
@@ -298,7 +301,7 @@ fn look_up(
             Input::VirtOffset(wanted.addresses()),
         )
         .map_err(Error::other)?;
-    // Pieces do not overlap, so each has another beginning.
+    // Pieces do not overlap, so their beginnings differ.
     let mut demangled: HashMap<u64, Symbol> = HashMap::new();
     let mut room = MOST_NAMES;
     let names = found.iter().map(|symbol| {
@@ -309,7 +312,7 @@ fn look_up(
                 _ => demangle(&symbol.name),
             };
             room = room.saturating_sub(match &name {
-                // The name may have become as long as that, and then was too long.
+                // A name that is still mangled may have exceeded this length.
                 Cow::Borrowed(name) if name.starts_with("_Z") => LONGEST,
                 name => name.len(),
             });
@@ -365,7 +368,7 @@ mod tests {
             (&["__read", "_Z4readv"], "_Z4readv"),
             (&["__a", "longer"], "longer"),
             (&["_aaaa", "aaaaaa"], "aaaaaa"),
-            // The underscore of a mangled name comes from the language.
+            // A mangled name begins with an underscore that is part of the language's mangling.
             (&["_Z1av", "a_longer"], "_Z1av"),
             (&["_RNvC1a1b", "a_longer_one"], "_RNvC1a1b"),
             (&["@@ONLY"], "@@ONLY"),

@@ -6,34 +6,34 @@ use crate::charged::Elf;
 use crate::naming::files::symbols::{self, Symbol};
 use crate::naming::wanted::Wanted;
 
-/// Place of data of a program, in terms that outlive its process: a distance from code of a file.
-/// The file has its data at the same distance.
+/// Place of a program's data, in a form that outlives the process: a distance from code of a file.
+/// The data have the same distance from the code in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Data {
     /// Index of the file.
     pub(crate) file: u32,
     /// Offset of the code in the file, in bytes.
     pub(crate) code: u64,
-    /// Distance from the code, in bytes.
+    /// Distance from the code to the data, in bytes.
     pub(crate) distance: u64,
 }
 
 /// Variable at an address of a program's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Demangled symbol that covers the address.
+    /// Demangled name of the symbol that covers the address.
     pub symbol: Option<String>,
-    /// Offset in the symbol, in bytes. Without a symbol it is the virtual address in the file.
+    /// Offset in the symbol, in bytes. Without a symbol, the virtual address in the file.
     pub offset: u64,
     /// Name of the file.
     pub module: String,
 }
 
-/// Finds the symbols of data of a file, with the virtual addresses of the data in the file.
-/// Addresses outside of the file's data are left out.
+/// Finds the symbols for data of a file, and the data's virtual addresses in the file. Leaves out
+/// addresses outside of the file's data.
 ///
 /// # Errors
-/// If a symbol table cannot be read.
+/// A symbol table cannot be read.
 pub(crate) fn find<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,
@@ -51,7 +51,7 @@ pub(crate) fn find<'f>(
     let symbols = symbols::variables(elf, separate, &wanted)?;
     let found = placed.into_iter().map(|(data, address)| {
         let symbol = symbols.get(wanted.first_from(address)).cloned().flatten();
-        // A symbol whose beginning is not known cannot be distinguished from another.
+        // A symbol with an unknown start cannot be distinguished from another symbol.
         let symbol = symbol.filter(|symbol| symbol.start.is_some_and(|start| start <= address));
         (data, address, symbol)
     });

@@ -1,8 +1,8 @@
 //! Finds kernel functions in `/proc/kallsyms`.
 //!
-//! The file is streamed past the wanted addresses. It lists the type and start of every symbol,
-//! and its module in brackets. It has no sizes, so a symbol reaches up to the next one of any
-//! type. Addresses after the kernel's text, or after a module, have no name.
+//! The file is streamed past the wanted addresses. It lists the type, the start and the module of
+//! every symbol. It lists no sizes, so a symbol reaches up to the next symbol of any type.
+//! Addresses after the kernel's text, or after a module, have no name.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,10 +14,10 @@ use crate::naming::wanted::Wanted;
 
 const LARGEST: u64 = 1 << 30;
 const LONGEST_LINE: usize = 4 << 10;
-/// Maximum bytes of BPF programs and trampolines. The next symbol may be far away, and the code
-/// between need not be listed.
+/// Maximum size of a BPF program or trampoline, in bytes. The next symbol may be far away, and the
+/// kernel does not list all code in between.
 const LARGEST_GENERATED: u64 = 64 << 10;
-/// Symbols at the start and the end of the kernel's text, which are no functions.
+/// Symbols at the start and the end of the kernel's text, which are not functions.
 pub(crate) const BOUNDARIES: [&str; 8] = [
     "_text",
     "_stext",
@@ -29,12 +29,12 @@ pub(crate) const BOUNDARIES: [&str; 8] = [
     "_end",
 ];
 
-/// A kernel function.
+/// Kernel function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     /// Demangled name.
     pub(crate) name: String,
-    /// Name as listed, if it is another one.
+    /// Name in the list, if it differs.
     pub(crate) system_name: Option<String>,
     /// Module of the function; `None` for the kernel proper.
     pub(crate) module: Option<String>,
@@ -54,13 +54,13 @@ impl Function {
     }
 }
 
-/// Returns the functions at the wanted addresses, in their order. Returns `None` if the kernel
-/// hides its addresses from this program (`kernel.kptr_restrict`).
+/// Returns the functions at the wanted addresses, in the order of the addresses. Returns `None` if
+/// the kernel hides its addresses from this program (`kernel.kptr_restrict`).
 ///
 /// # Errors
-/// If the list cannot be read.
+/// The list cannot be read.
 pub(crate) fn listed(wanted: &Wanted) -> Result<Option<Vec<Option<Function>>>> {
-    // A kernel without loadable modules has no such file.
+    // Kernels without loadable modules lack this file.
     let modules = match File::open("/proc/modules") {
         Ok(file) => modules(file)?,
         Err(_) => HashMap::new(),
@@ -84,7 +84,7 @@ fn modules(reader: impl Read) -> Result<HashMap<String, u64>> {
     Ok(ends)
 }
 
-/// Symbol that starts last before an address.
+/// Symbol with the highest start below or at an address.
 #[derive(Clone, Default)]
 struct Nearest {
     start: u64,
@@ -121,7 +121,7 @@ fn find(
     if hidden {
         return Ok(None);
     }
-    // A symbol is nearest to every address up to the next symbol, not only to the first after it.
+    // A symbol is nearest to every address up to the next symbol, and not only to the first one.
     for at in 1..nearest.len() {
         if nearest[at].start < nearest[at - 1].start {
             nearest[at] = nearest[at - 1].clone();
@@ -132,7 +132,7 @@ fn find(
     Ok(Some(functions.collect()))
 }
 
-/// Parses `ADDRESS TYPE NAME`, and `[MODULE]` if there is one.
+/// Parses a line: `ADDRESS TYPE NAME`, followed by `[MODULE]` for a symbol of a module.
 pub(crate) fn parse(line: &[u8]) -> Option<(u64, u8, &str, &str)> {
     let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
     let start = hexadecimal(fields.next()?.as_bytes())?;
@@ -142,8 +142,9 @@ pub(crate) fn parse(line: &[u8]) -> Option<(u64, u8, &str, &str)> {
     Some((start, kind, name, module.trim_matches(['[', ']'])))
 }
 
-/// Returns the rank of a name among names for the same address; the lowest is taken. A function
-/// comes first, then the fewest underscores, then a global, then the shortest name.
+/// Returns the rank of a name among names for the same address. The name with the lowest rank is
+/// used. Functions come first, then names with the fewest underscores, then global names, then the
+/// shortest.
 fn preference(kind: u8, name: &str) -> (bool, usize, bool, usize) {
     let no_function = !is_text(kind) || BOUNDARIES.contains(&name);
     let underscores = name.len() - name.trim_start_matches('_').len();
@@ -171,7 +172,7 @@ impl Nearest {
         }
         let module = (!self.module.is_empty()).then_some(self.module);
         let end = match &module {
-            // The function ends at the next symbol or `_etext`.
+            // The function ends at the next symbol or at `_etext`.
             None => u64::MAX,
             Some(module) => match modules.get(module) {
                 Some(&end) => end,
@@ -216,7 +217,7 @@ ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
         Some((name.into(), Some(module.into())))
     }
 
-    /// Returns the name of an address by these lines of `/proc/kallsyms`.
+    /// Returns the name of an address, from these lines of `/proc/kallsyms`.
     fn named(kallsyms: &str, address: u64) -> Option<String> {
         let wanted = Wanted::new(vec![address]);
         let found = find(kallsyms.as_bytes(), &HashMap::new(), &wanted);
@@ -241,7 +242,7 @@ ffffffffc0100000 t bpf_prog_0123\t[bpf]\n";
                 assert_eq!(name.as_deref(), Some(&plain[2..]), "{lines}");
             }
         }
-        // The first of equal names is taken.
+        // Of equally good names, the first one is used.
         assert_eq!(
             named("1000 t bb\n1000 t aa\n", 0x1000).as_deref(),
             Some("bb")

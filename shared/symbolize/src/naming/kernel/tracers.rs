@@ -1,13 +1,13 @@
-//! The tracer's own frames in kernel stacks.
+//! Finds the tracer's own frames in kernel stacks.
 
 use crate::arch::is_interrupt_entry;
 
-/// Returns which frames of a kernel stack, leaf first, are the tracer's.
+/// Returns for each frame of a kernel stack, from leaf to root, whether it is the tracer's.
 ///
-/// An interrupt during a program can run another program on top of it. So the frames above and
-/// below the interrupt's entry are examined separately.
+/// An interrupt during a BPF program can run another BPF program on top of it. The frames above and
+/// below the interrupt's entry are therefore examined separately.
 pub(crate) fn find_tracers<'n>(names: &[&'n str]) -> Vec<bool> {
-    // An exception belongs to the program itself.
+    // The frames of an exception belong to the BPF program, so they are no entry.
     let is_entry = |name: &&'n str| is_interrupt_entry(name);
     let mut tracers = Vec::with_capacity(names.len());
     for part in names.split_inclusive(is_entry) {
@@ -17,11 +17,11 @@ pub(crate) fn find_tracers<'n>(names: &[&'n str]) -> Vec<bool> {
     tracers
 }
 
-/// Returns the number of frames from the leaf on that are the tracer's.
+/// Returns the number of frames, counted from the leaf, that are the tracer's.
 ///
-/// A program on a tracepoint runs on top of `__traceiter_EVENT` and `bpf_trace_run*`. A program
-/// that visits every thread runs on top of `bpf_iter_run_prog`. Everything up to the last of
-/// these frames, nearest the root, is the tracer's. The rule goes by names, because the number of
+/// A BPF program at a tracepoint runs on top of `__traceiter_EVENT` and `bpf_trace_run*`. A BPF
+/// program that visits every thread runs on top of `bpf_iter_run_prog`. All frames from the leaf up
+/// to the last of these functions are the tracer's. The rule uses names, because the number of
 /// frames differs between kernels.
 fn tracer_frames<'n>(names: impl Iterator<Item = &'n str> + Clone) -> usize {
     let is_hook = |name: &str| {
@@ -65,7 +65,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(left(&stack), [stack[2], stack[3], stack[7]]);
-        // A sample has only the interrupted code, and nothing of the interrupt.
+        // The stack of a sample has only the interrupted code, and no frames of the interrupt.
         assert_eq!(left(&stack[4..]), ["do_exit"]);
         assert_eq!(left(&stack[2..4]), stack[2..4]);
     }

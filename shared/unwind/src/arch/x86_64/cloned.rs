@@ -1,20 +1,20 @@
-//! Code after the system call with which a thread starts another.
+//! Code after the system call with which a thread starts another thread.
 //!
-//! The description of glibc's clone() and clone3() ends there, because the new thread returns
-//! from the system call as well, and has no caller. Another description begins with the code that
-//! only the new thread runs (`sysdeps/unix/sysv/linux/x86_64/clone.S`, `clone3.S`).
+//! The call frame information of glibc's clone() and clone3() ends at this code. The new thread
+//! also returns from the system call, but has no caller. Another description begins with the code
+//! that only the new thread runs (`sysdeps/unix/sysv/linux/x86_64/clone.S`, `clone3.S`).
 
 use std::ops::Range;
 
 use crate::rule::{Rule, cfa};
 
-/// Maximum bytes between the two descriptions: they are 10, or 14 with a longer jump.
+/// Maximum number of bytes between the two descriptions. There are 10, or 14 with a longer jump.
 const LONGEST: u64 = 16;
 /// `syscall; test %rax,%rax`
 const SYSTEM_CALL: [u8; 5] = [0x0f, 0x05, 0x48, 0x85, 0xc0];
 
-/// Returns the rule of the code from `end` to `start`, if it starts a thread. `last` is the rule
-/// before `end`, and code without a caller begins at `start`. `code` reads the bytes at
+/// Returns the rule of the code from `end` to `start`, if this code starts a thread. `last` is the
+/// rule before `end`. At `start`, code without a caller begins. `code` reads the bytes at
 /// addresses.
 pub(crate) fn rule_of_clone(
     (end, last): (u64, Rule),

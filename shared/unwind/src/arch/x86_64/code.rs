@@ -1,8 +1,8 @@
-//! Rules from machine code, for functions that no call frame information describes.
+//! Makes rules from machine code, for functions without call frame information.
 //!
-//! The analysis follows the instructions of a function from its entry, where the calling
-//! convention gives the frame. It tracks the stack pointer, and the value of the frame pointer.
-//! Code in which these are not clear has no rule.
+//! The analysis follows the instructions of a function from its entry, where the calling convention
+//! defines the frame. It tracks the stack pointer, and the value in the frame pointer's register.
+//! Code in which these are unknown gets no rule.
 
 mod flow;
 mod functions;
@@ -25,15 +25,16 @@ pub(crate) use functions::{find_called, find_taken};
 use functions::{first_instruction, within};
 use returns::{InstructionRule, trace_returns};
 
-/// Returns rows (address, rule) for code that no call frame information describes, ascending.
-/// Each row holds up to the next.
+/// Returns rows (address, rule) for code without call frame information, ascending. A row is valid
+/// up to the next row.
 ///
-/// `code` lies at `address`. `functions` are the addresses of its known functions; an empty range
-/// ends where the next function begins. `called` are the addresses that [`find_called`] finds.
-/// `parts` are pieces that compilers move out of functions (`name.cold`); jumps lead to them.
+/// `code` begins at `address`. `functions` are the addresses of its known functions. A function
+/// with an empty range ends where the next function begins. `called` are the addresses that
+/// [`find_called`] finds. `parts` are pieces that compilers move out of functions (`name.cold`), to
+/// which functions jump.
 ///
-/// A function whose beginning is known is followed from there. In other code the return ahead is
-/// more reliable.
+/// The analysis follows a function from its beginning if the beginning is known. In other code, the
+/// rule comes from the return ahead, which is more reliable there.
 pub(crate) fn analyse(
     code: &[u8],
     address: u64,
@@ -89,15 +90,15 @@ pub(crate) fn analyse(
     rows
 }
 
-/// Returns whether `offset` is in one of the `ranges`, which are ascending and do not overlap.
+/// Returns whether `offset` is inside one of `ranges`, which are ascending and do not overlap.
 fn is_in(ranges: &[Range<usize>], offset: u64) -> bool {
     let index = ranges.partition_point(|range| range.start as u64 <= offset);
     let range = index.checked_sub(1).and_then(|index| ranges.get(index));
     range.is_some_and(|range| offset < range.end as u64)
 }
 
-/// Returns whether `range` holds nothing but padding within a function. No thread runs padding,
-/// so it takes no row of its own.
+/// Returns whether `range` contains only padding inside a function. No thread runs padding, so it
+/// needs no row.
 fn is_padding(flow: &Flow<'_>, range: Range<usize>) -> bool {
     let function = flow.function(range.start);
     let mut offset = range.start;

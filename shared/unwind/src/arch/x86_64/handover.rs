@@ -1,9 +1,9 @@
-//! Frames that become the frame of an exception's handler.
+//! Frames that become the frame of an exception handler.
 //!
-//! Functions that throw (`_Unwind_RaiseException` and similar ones) end with GCC's
-//! `__builtin_eh_return`. Before it, `uw_install_context_1` (libgcc/unwind-dw2.c) writes the
-//! handler's registers over the registers that the frame has saved, and over its return address.
-//! Call frame information does not say so: by it, the handler's function would be at the
+//! Functions that throw, such as `_Unwind_RaiseException`, end with GCC's `__builtin_eh_return`.
+//! Before that, `uw_install_context_1` (libgcc/unwind-dw2.c) writes the handler's registers over
+//! the frame's saved registers and return address. Call frame information does not describe this.
+//! It would give the handler's function the thrower's frame.
 //! thrower's frame.
 
 use std::ops::Range;
@@ -12,12 +12,12 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 use crate::rule::{Rule, cfa};
 
-/// CFA just before the jump: the handler's stack pointer is in `rcx` (`EH_RETURN_STACKADJ_RTX` of
+/// CFA just before the jump. The handler's stack pointer is in `rcx` (`EH_RETURN_STACKADJ_RTX` of
 /// gcc/config/i386/i386.h), and the return address is below it.
 const BEFORE_THE_JUMP: Rule = Rule::at(cfa::REGISTER + 2, 8);
 
-/// Replaces the rows of a function after it begins to write over its frame. By the new rule
-/// nothing leads to the caller. `code` reads the bytes at addresses.
+/// Replaces the rows of a function from the point where it begins to write over its frame. The new
+/// rule says that nothing leads to the caller. `code` reads the bytes at addresses.
 pub(super) fn cut_handed_over(
     rows: &mut Vec<(u64, Rule)>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
@@ -31,7 +31,7 @@ pub(super) fn cut_handed_over(
     let Some(from) = last_call(rows[0].0..rows[jump].0, code) else {
         return;
     };
-    // Code that is not on the way to the jump may lie after it.
+    // After the jump there may be code that does not lead to it.
     let behind = rows[jump..]
         .iter()
         .position(|row| row.1.cfa == cfa::FRAME_POINTER);
@@ -41,8 +41,8 @@ pub(super) fn cut_handed_over(
 }
 
 /// Returns the address of the second byte of the last call in `range` to a function that does
-/// something. At its first byte the frame is still whole. `_Unwind_DebugHook`, a place for
-/// debuggers to stop at, does nothing.
+/// something. The frame is still whole at the first byte of the call. `_Unwind_DebugHook`, at which
+/// debuggers can stop, does nothing.
 fn last_call(
     range: Range<u64>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,

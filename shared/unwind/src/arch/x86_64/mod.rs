@@ -24,10 +24,10 @@ pub(crate) use registers::{
 };
 pub(crate) use stub::read_stub;
 
-/// Maximum bytes of code that are read to correct the rows of a file.
+/// Maximum size of the code that is read to correct the rows of a file, in bytes.
 pub(crate) const CORRECTED_CODE_LIMIT: u64 = 1 << 20;
 
-/// Corrects the rows of a function whose frame compilers describe wrongly. `code` reads the bytes
+/// Corrects the rows of functions whose frames compilers describe wrongly. `code` reads the bytes
 /// at addresses.
 pub(crate) fn correct_rows(
     rows: &mut Vec<(u64, Rule)>,

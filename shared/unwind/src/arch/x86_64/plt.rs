@@ -1,30 +1,29 @@
-//! The procedure linkage table: as GNU ld describes it, and as lld and mold make it, which write
-//! no call frame information for it.
+//! Procedure linkage tables. GNU ld writes call frame information for them; lld and mold do not.
 
 use gimli::{EndianSlice, LittleEndian, Operation, Register};
 
 use super::registers::{RETURN_ADDRESS, STACK_POINTER};
 use crate::rule::{Rule, cfa};
 
-/// Bytes of an entry, and its alignment.
+/// Size and alignment of an entry, in bytes.
 const ENTRY_SIZE: u64 = 16;
 
-/// Rule of a function that was called and has pushed nothing.
+/// Rule of code that has just been called and has pushed nothing.
 const CALLED: Rule = Rule::at(cfa::STACK_POINTER, 8);
 
-/// Returns the rows of `.plt` at `address`. `code` is its beginning. Returns `None` if the table
-/// has an unknown shape.
+/// Returns the rows of `.plt` at `address`. `code` is the beginning of the table. Returns `None` if
+/// the table has an unknown form.
 pub(crate) fn lazy_linkage_table(code: &[u8], address: u64) -> Option<Vec<(u64, Rule)>> {
-    // The first entry pushes a word and jumps to the dynamic linker:
-    // push n(%rip); [bnd] jmp *m(%rip). System V ABI, figure 5.2.
+    // The first entry pushes a word and jumps to the dynamic linker: push n(%rip); [bnd] jmp
+    // *m(%rip) (System V ABI, figure 5.2).
     if !code.starts_with(&[0xff, 0x35]) {
-        // Static programs have no first entry: all entries jump and push nothing.
+        // The table of a static program lacks this entry. All of its entries jump and push nothing.
         return Some(vec![(address, CALLED)]);
     }
     let pushed_from = match *code.get(ENTRY_SIZE as usize..)? {
-        // jmp *m(%rip); push $n; jmp to the first entry.
+        // An entry: jmp *m(%rip); push $n; jmp to the first entry.
         [0xff, 0x25, _, _, _, _, 0x68, ..] => 11,
-        // endbr64; push $n; jmp to the first entry.
+        // An entry: endbr64; push $n; jmp to the first entry.
         [0xf3, 0x0f, 0x1e, 0xfa, 0x68, ..] => 9,
         _ => return None,
     };
@@ -41,17 +40,17 @@ pub(crate) fn lazy_linkage_table(code: &[u8], address: u64) -> Option<Vec<(u64, 
     ])
 }
 
-/// Returns the rows of a section at `address` whose entries only jump: `.plt.got`, `.plt.sec` and
+/// Returns the rows of a section at `address` whose entries only jump: `.plt.got`, `.plt.sec` or
 /// `.iplt`.
 pub(crate) fn direct_linkage_table(address: u64) -> Vec<(u64, Rule)> {
     vec![(address, CALLED)]
 }
 
-/// Returns the [`Rule::cfa_offset`] of a described table whose CFA is the register + `offset`,
-/// then `rest`. Returns `None` if its CFA is another expression.
+/// Returns the [`Rule::cfa_offset`] of a described table. Its CFA is `register` + `offset`,
+/// followed by the operations `rest`. Returns `None` if the CFA is another expression.
 ///
-/// `rsp + 8 + (((rip + 0) & 15) >= n) << 3`, as GNU ld writes it: `elf_x86_64_eh_frame_lazy_plt`
-/// in bfd/elf64-x86-64.c.
+/// GNU ld writes `rsp + 8 + (((rip + 0) & 15) >= n) << 3` (`elf_x86_64_eh_frame_lazy_plt` in
+/// bfd/elf64-x86-64.c).
 pub(crate) fn described_linkage_table(
     register: Register,
     offset: i64,
@@ -79,8 +78,8 @@ pub(crate) fn described_linkage_table(
     (register == STACK_POINTER && offset == 8).then_some(from as i32)
 }
 
-/// Returns the CFA in an entry that has pushed its number once the low four bits of `ip` reach
-/// `pushed`.
+/// Returns the CFA in an entry of the table. The entry has pushed its number once the low four bits
+/// of `ip` reach `pushed`.
 pub(crate) fn cfa_in_linkage_table(sp: u64, ip: u64, pushed: u64) -> u64 {
     sp.wrapping_add(if ip & 15 >= pushed { 16 } else { 8 })
 }

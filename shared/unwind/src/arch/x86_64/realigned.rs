@@ -1,14 +1,14 @@
-//! End of functions that realign the stack.
+//! Ends of functions that realign the stack.
 //!
-//! GCC keeps the CFA of such a function in r10 or r13, and saves the frame pointer at the address
-//! in the frame pointer. By its call frame information, the frame pointer stays there up to the
-//! function's end. In fact `pop %rbp` restores it two instructions before.
+//! GCC keeps the CFA of such a function in r10 or r13, and saves the caller's frame pointer at the
+//! address in the frame pointer. The call frame information says that it stays there up to the
+//! function's end. In fact `pop %rbp` restores it two instructions earlier.
 
 use std::ops::Range;
 
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// The CFA at a return instruction.
+/// Rule at a return instruction.
 const AT_RETURN: Rule = Rule::at(cfa::STACK_POINTER, 8);
 /// `pop %rbp; lea -8(%r10), %rsp` and `pop %rbp; lea -8(%r13), %rsp`.
 const RESTORES: [[u8; 5]; 2] = [
@@ -16,8 +16,8 @@ const RESTORES: [[u8; 5]; 2] = [
     [0x5d, 0x49, 0x8d, 0x65, 0xf8],
 ];
 
-/// Corrects the rows of a function from the instruction on that follows the restored frame
-/// pointer. `code` reads the bytes at addresses.
+/// Corrects the rows of a function, from the instruction after the restore of the frame pointer.
+/// `code` reads the bytes at addresses.
 pub(super) fn restore_frame_pointer(
     rows: &mut Vec<(u64, Rule)>,
     code: &mut impl FnMut(Range<u64>) -> Option<Vec<u8>>,
@@ -81,7 +81,7 @@ mod tests {
         let expected = [(0, AT_RETURN), (4, SAVED), (12, restored), (16, AT_RETURN)];
         assert_eq!(corrected(&RESTORES[0]), expected);
         assert_eq!(corrected(&RESTORES[1]), expected);
-        // With other code the frame pointer stays where it is up to the return.
+        // With other code, the frame pointer stays saved up to the return.
         let expected = [(0, AT_RETURN), (4, SAVED), (16, AT_RETURN)];
         assert_eq!(corrected(&[0x90; 5]), expected);
     }

@@ -1,22 +1,23 @@
-//! Stubs that runtimes write into memory. No table describes them, and they keep no frame
-//! pointer. CPython writes one for each function under `-X perf`. A stub is so short that its
-//! instructions up to the return can be read. They show where the caller's frame is.
+//! Stubs that runtimes write into memory, without unwind tables and without frame pointers. CPython
+//! writes a stub for each function under `-X perf`. A stub is so short that the unwind can read its
+//! instructions up to the return. These instructions show where the caller's frame is.
 //! `bpf/include/arch/x86_64/stubs.h` does the same.
 
-/// Maximum number of instructions of a stub that are read.
+/// Maximum number of instructions that are read of a stub.
 const STUB_INSTRUCTIONS: usize = 6;
 
 /// Place of the frame of a stub's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StubFrame {
-    /// Bytes from the stack pointer to the canonical frame address.
+    /// Distance from the stack pointer to the canonical frame address, in bytes.
     pub(crate) cfa_offset: u64,
-    /// Bytes from the stack pointer to the saved frame pointer; `None` if it has not changed.
+    /// Distance from the stack pointer to the saved frame pointer, in bytes; `None` if the register
+    /// has not changed.
     pub(crate) frame_pointer_offset: Option<u64>,
 }
 
-/// Reads the instructions in `code`, a little-endian number that begins with the next instruction
-/// to run. Returns `None` if they are not the instructions of a stub up to its return.
+/// Reads instructions up to a return. `code` is a little-endian number that begins with the next
+/// instruction to run. Returns `None` if the instructions are not those of a stub.
 pub(crate) fn read_stub(mut code: u128) -> Option<StubFrame> {
     let mut offset = 0_i64;
     let mut frame_pointer = -1;

@@ -5,9 +5,9 @@ use languages::{Chain, Layout};
 use super::*;
 
 const MINOR: u32 = 11;
-/// ID of a process that does not exist: nothing of it can be read.
+/// ID of a process that does not exist, so nothing of it can be read.
 const NOBODY: u32 = 10_000_000;
-/// Address of the process's function, and of the function's parts.
+/// Address of the process's function, and addresses of the function's parts.
 const CODE: u64 = 0x1000;
 const NAME: u64 = 0x2000;
 const FILE: u64 = 0x3000;
@@ -52,7 +52,7 @@ fn stacks_are_counted_by_how_their_frames_ended() {
         };
         functions.mix(&[Location::Unknown], &extent, &frames, &mut symbolizer);
     };
-    // No anchor shows where these frames belong.
+    // These frames have no anchor that shows where they belong.
     mix(End::Whole, 3);
     for (times, end) in [
         (2, End::ReadFailed),

@@ -1,8 +1,8 @@
-//! Counts the records that addr2line would make of debug information, before it makes them.
+//! Counts the records that addr2line would make from debug information, before it makes them.
 //!
-//! addr2line keeps a record of every unit, and of every function and line of the units that have
-//! a wanted address. Many units or functions may share a table, so a small file can describe any
-//! number of records. addr2line also follows nested entries by recursion.
+//! addr2line makes a record for every unit. For units with a wanted address, it also makes a record
+//! for every function and line. Many units or functions may share a table, so a small file can
+//! describe any number of records. addr2line also follows nested entries by recursion.
 
 use std::collections::HashSet;
 use std::io::{Error, ErrorKind, Result};
@@ -17,30 +17,30 @@ use crate::naming::wanted::Wanted;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Maximum depth of nested entries; compilers nest them dozens deep.
+/// Maximum depth of nested entries. Compilers nest them dozens deep.
 pub(super) const DEEPEST: isize = 1_000;
-/// Memory for the records of any file, in bytes.
+/// Minimum of the memory limit for the records of a file, in bytes.
 const LEAST_ROOM: u64 = 64 << 20;
-/// Bytes of memory for each byte of debug information. If addresses are all over it, C programs
-/// take 1.3 to 2, and Rust programs 3.4.
+/// Allowed memory per byte of debug information, in bytes. With addresses all over a program, C
+/// programs take 1.3 to 2 bytes, and Rust programs 3.4 bytes.
 const ROOM_FOR_BYTE: u64 = 4;
-/// Maximum memory for the records of one file, in bytes.
+/// Maximum of the memory limit for the records of a file, in bytes.
 const MOST_ROOM: u64 = 1 << 30;
 
-/// Bytes of memory that addr2line and gimli take for a unit.
+/// Memory that addr2line and gimli take for a unit, in bytes.
 const UNIT: u64 = 640;
-/// Bytes of memory for an abbreviation.
+/// Memory for an abbreviation, in bytes.
 const ABBREVIATION: u64 = 128;
-/// Bytes of memory for an attribute of an abbreviation.
+/// Memory for an attribute of an abbreviation, in bytes.
 const ATTRIBUTE: u64 = 16;
-/// Bytes of memory for a range of addresses.
+/// Memory for a range of addresses, in bytes.
 const RANGE: u64 = 32;
-/// Bytes of memory for a function.
+/// Memory for a function, in bytes.
 const FUNCTION: u64 = 160;
-/// Bytes of memory for a line.
+/// Memory for a line, in bytes.
 const LINE: u64 = 24;
-/// Bytes of memory for each byte of the list of files before lines. A file takes at least five
-/// bytes of it.
+/// Memory for each byte of the list of files before lines, in bytes. A file takes at least five
+/// bytes of this list.
 const FILE_BYTE: u64 = 24;
 
 /// Number of steps between two checks of the CPU time.
@@ -50,17 +50,17 @@ const STEPS: usize = 4096;
 struct Count<'a> {
     wanted: &'a Wanted,
     allowance: &'a Allowance,
-    /// Memory that is left, in bytes.
+    /// Remaining memory, in bytes.
     left: u64,
     steps: usize,
 }
 
-/// Checks that the records that addr2line makes of `size` bytes of debug information are not too
-/// large and not too deep. Reads the abbreviations that units share.
+/// Checks the records that addr2line would make from `size` bytes of debug information: their
+/// memory and the depth of entries. Reads each shared table of abbreviations only once.
 ///
 /// # Errors
-/// `QuotaExceeded` if they are too large or too deep, and any error of debug information with
-/// invalid units.
+/// `QuotaExceeded` if the records take too much memory or the entries nest too deeply. Also any
+/// error of debug information with invalid units.
 pub(super) fn check(
     dwarf: &mut Dwarf<Slice<'_>>,
     size: u64,
@@ -90,7 +90,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns an error only if the limit was exceeded. Invalid data count as far as they were read.
+/// Returns an error only if a limit was exceeded. Invalid data count as far as they were read.
 fn keep_quota_error(counted: Result<()>) -> Result<()> {
     match counted {
         Err(error) if error.kind() == ErrorKind::QuotaExceeded => Err(error),
@@ -99,7 +99,7 @@ fn keep_quota_error(counted: Result<()>) -> Result<()> {
 }
 
 impl Count<'_> {
-    /// Charges so many bytes of memory.
+    /// Charges this many bytes of memory.
     fn add(&mut self, bytes: u64) -> Result<()> {
         let left = self.left.checked_sub(bytes);
         self.left = left.ok_or_else(|| {
@@ -118,8 +118,8 @@ impl Count<'_> {
         Ok(())
     }
 
-    /// Counts the abbreviations of a table. Each has a code, a tag, whether it has children, and
-    /// names and forms of attributes (DWARF 5, section 7.5.3).
+    /// Counts the abbreviations of a table. An abbreviation has a code, a tag, whether it has
+    /// children, and names and forms of attributes (DWARF 5, section 7.5.3).
     fn abbreviations(&mut self, dwarf: &Dwarf<Slice<'_>>, offset: DebugAbbrevOffset) -> Result<()> {
         let mut table = *dwarf.debug_abbrev.reader();
         table.skip(offset.0).map_err(Error::other)?;
@@ -152,7 +152,7 @@ impl Count<'_> {
             is_placed |= range.begin < range.end;
             is_wanted |= self.is_wanted(range.begin, range.end);
         }
-        // The lines of such a unit show its addresses.
+        // The addresses of such a unit can only be found in its lines.
         is_wanted |= !is_placed;
         if is_wanted {
             self.lines(dwarf, &unit)?;
@@ -160,7 +160,7 @@ impl Count<'_> {
         self.entries(dwarf, &unit, is_wanted)
     }
 
-    /// Counts the files of a unit's lines, which gimli reads with the unit.
+    /// Counts the files in the lines of a unit, which gimli reads together with the unit.
     fn files(&mut self, dwarf: &Dwarf<Slice<'_>>, header: &UnitHeader<Slice<'_>>) -> Result<()> {
         let abbreviations = dwarf.abbreviations(header).map_err(Error::other)?;
         let mut entries = (header.entries_raw(&abbreviations, None)).map_err(Error::other)?;
@@ -173,7 +173,7 @@ impl Count<'_> {
             if attribute.name() == constants::DW_AT_stmt_list
                 && let AttributeValue::DebugLineRef(DebugLineOffset(offset)) = attribute.value()
             {
-                // DWARF 5, section 6.2.4.
+                // The fields follow DWARF 5, section 6.2.4.
                 let mut lines = *dwarf.debug_line.reader();
                 lines.skip(offset).map_err(Error::other)?;
                 let (_, format) = lines.read_initial_length().map_err(Error::other)?;
@@ -207,8 +207,8 @@ impl Count<'_> {
         Ok(())
     }
 
-    /// Counts the functions of a unit with wanted addresses, and the functions that are inlined
-    /// into a function that covers one. Checks that no entry is nested too deep.
+    /// Counts the functions of a unit with wanted addresses. Also counts the functions inlined into
+    /// a function that covers a wanted address. Checks that entries do not nest too deeply.
     fn entries(
         &mut self,
         dwarf: &Dwarf<Slice<'_>>,
@@ -216,7 +216,7 @@ impl Count<'_> {
         is_wanted: bool,
     ) -> Result<()> {
         let mut entries = unit.entries_raw(None).map_err(Error::other)?;
-        // Depth of the function that has a wanted address, while its entries are read.
+        // Depth of the function that covers a wanted address, while its entries are read.
         let mut wanted_function = None;
         while !entries.is_empty() {
             let depth = entries.next_depth();

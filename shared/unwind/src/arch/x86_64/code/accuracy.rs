@@ -1,5 +1,5 @@
-//! Compares the rules that are made from machine code with the call frame information of the same
-//! code, as `readelf` shows it.
+//! Compares rules from machine code with the call frame information of the same code, which
+//! `readelf` prints.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use super::tests::analyse;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// Row of the call frame information, which holds from its address on.
+/// Row of the call frame information, which is valid from its address on.
 #[derive(Clone, Default)]
 struct Row {
     address: u64,
@@ -21,13 +21,13 @@ struct Row {
     return_address: String,
 }
 
-/// A function or a part of one.
+/// Function, or part of a function.
 struct Function {
     range: Range<u64>,
     rows: Vec<Row>,
 }
 
-/// Numbers of bytes of code.
+/// Numbers of bytes of code, by how their rules compare.
 #[derive(Debug, Default)]
 struct Score {
     all: u64,
@@ -35,7 +35,7 @@ struct Score {
     right: u64,
     /// Bytes whose rule contradicts the call frame information.
     wrong: u64,
-    /// Bytes whose rule uses another register, which may give the same frame.
+    /// Bytes whose rule uses another register. It may give the same frame.
     other: u64,
     /// Bytes without a rule.
     none: u64,
@@ -58,12 +58,12 @@ fn stripped_library() {
         (score.right + score.other) * 100 > score.all * 95,
         "{score:?}"
     );
-    // Most wrong bytes are code that ends a program with an error, without a return after it.
+    // Most wrong bytes are in code that ends a program with an error, without a return after it.
     assert!(score.wrong * 250 < score.all, "{score:?}");
 }
 
-/// Compares the rules that are made from the `.text` of the file `path`, with the addresses of
-/// its functions or without.
+/// Compares the rules for `.text` of the file `path`. The analysis knows the addresses of the
+/// file's functions if `has_symbols` is true.
 fn compare(path: &Path, has_symbols: bool) -> Score {
     let (address, code) = text(path);
     let inside = address..=address + code.len() as u64;
@@ -121,7 +121,7 @@ fn agrees(rule: Rule, row: &Row) -> Option<bool> {
         .strip_prefix('c')
         .and_then(|at| at.parse().ok());
     let frame_pointer = match (rule.frame_pointer, saved) {
-        // Compilers do not describe that it is restored just before the return.
+        // Compilers do not describe that the frame pointer is restored just before the return.
         (frame_pointer::SAME, Some(saved)) => -saved > offset,
         (frame_pointer::AT_CFA, saved) => saved == Some(rule.frame_pointer_offset.into()),
         (frame_pointer::LOST, saved) => saved.is_none(),
@@ -130,7 +130,7 @@ fn agrees(rule: Rule, row: &Row) -> Option<bool> {
     Some(offset == rule.cfa_offset && frame_pointer)
 }
 
-/// Returns the address and bytes of a file's `.text`.
+/// Returns the address and the bytes of a file's `.text`.
 fn text(path: &Path) -> (u64, Vec<u8>) {
     let sections = readelf(&["-SW"], path);
     let text = sections
@@ -152,7 +152,7 @@ fn text(path: &Path) -> (u64, Vec<u8>) {
 
 fn functions(path: &Path) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
-    // Rows that functions begin with, by the name of their common entry.
+    // First row of each function, by the name of its common entry.
     let mut common: HashMap<String, Row> = HashMap::new();
     let mut in_common = None;
     let mut columns = Vec::new();

@@ -1,4 +1,4 @@
-//! Spreads states from instruction to instruction.
+//! Propagates states from instruction to instruction.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,51 +9,50 @@ use iced_x86::{
 
 use super::state::State;
 
-/// An instruction that a state reaches.
+/// Instruction that a state reaches, with that state.
 pub(super) struct Node {
     pub(super) state: State,
     pub(super) length: u8,
     offset: usize,
-    /// Offset of the call just before, if the state has come from there only. Not every call
-    /// returns.
+    /// Offset of the call just before, if the state comes only from there. The call may not return.
     call: Option<usize>,
 }
 
-/// States of all instructions in a piece of code. Places in the code are offsets, in bytes.
+/// States of all instructions in a piece of code. Places in the code are offsets in bytes.
 pub(super) struct Flow<'a> {
     code: &'a [u8],
     address: u64,
     functions: &'a [Range<usize>],
-    /// Index into `nodes`, plus one, by offset; 0 without a node.
+    /// Index into `nodes` plus 1, by offset; 0 if there is no node.
     index: Vec<u32>,
     nodes: Vec<Node>,
-    /// Offsets of instructions to go on from.
+    /// Offsets of instructions that remain to be visited.
     work: Vec<usize>,
-    /// Offsets that calls lead to.
+    /// Offsets of the targets of calls.
     called: HashSet<usize>,
-    /// Entries that are not functions, but pieces of functions: a jump leads there with a frame,
-    /// or the caller of the analysis says so.
+    /// Entries of pieces of functions, which are no functions. Either a jump leads there with a
+    /// frame, or the caller of the analysis listed them.
     parts: HashSet<usize>,
-    /// Calls that do not return, as other ways to the instructions after them show.
+    /// Offsets of calls that do not return. Other ways to the instructions after them show this.
     dead_calls: HashSet<usize>,
-    /// Functions that return from states that do not allow it. They do something that the
-    /// analysis does not understand.
+    /// Functions that return from states that allow no return. The analysis does not understand
+    /// what they do.
     odd: HashSet<usize>,
-    /// Functions, and indirect jumps in them, whose targets are unknown.
+    /// Functions with indirect jumps to unknown targets, and the offsets of these jumps.
     indirect_jumps: Vec<(usize, usize)>,
-    /// Outcome so far of the current trial; `None` outside of trials.
+    /// Outcome of the current trial; `None` outside of trials.
     trial: Option<Trial>,
-    /// Number of nodes before the trial.
+    /// Number of nodes before the current trial.
     certain: usize,
     factory: InstructionInfoFactory,
 }
 
-/// Outcome of a trial: following code from a state that it may have.
+/// Outcome of a trial, which follows code from a state that the code may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
-    /// Nothing confirms the state or contradicts it.
+    /// Nothing confirms or contradicts the state yet.
     Open,
-    /// The state leads to a node that is known already, or to a return.
+    /// The state leads to a known node, or to a return.
     Fit,
     /// The state leads to a contradiction.
     Misfit,
@@ -64,18 +63,18 @@ enum Trial {
 enum Edge {
     Jump,
     Next,
-    /// The second follows a call, which may not return.
+    /// The second instruction follows a call, which may not return.
     Return,
 }
 
-/// Maximum number of rounds. Every round finds calls that do not return, which changes the states
-/// after them.
+/// Maximum number of rounds. Each round finds calls that do not return, which changes the states
+/// after these calls.
 const ROUNDS: usize = 4;
 
-/// Maximum number of different states at a function's indirect jumps that are tried.
+/// Maximum number of different states that are tried at the indirect jumps of a function.
 const MAX_STATES: usize = 4;
 
-/// The system call `rt_sigreturn`: `mov $15, %rax` or `mov $15, %eax`, and `syscall`.
+/// Code of the system call `rt_sigreturn`: `mov $15, %rax` or `mov $15, %eax`, and `syscall`.
 const SIGNAL_RETURNS: [&[u8]; 2] = [
     &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
     &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
@@ -116,13 +115,12 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// Returns the node of the instruction at `offset`, if a state reaches it.
+    /// Returns the node of the instruction at `offset`, if a state reaches the instruction.
     pub(super) fn node(&self, offset: usize) -> Option<&Node> {
         let index = *self.index.get(offset)? as usize;
         self.nodes.get(index.checked_sub(1)?)
     }
 
-    /// Returns the state of the instruction at `offset`.
     pub(super) fn state(&self, offset: usize) -> State {
         let odd = self
             .function(offset)
@@ -133,7 +131,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Returns the index of the function around `offset`.
+    /// Returns the index of the function that contains `offset`.
     pub(super) fn function(&self, offset: usize) -> Option<usize> {
         let after = self
             .functions
@@ -142,7 +140,6 @@ impl<'a> Flow<'a> {
         (offset < self.functions.get(index)?.end).then_some(index)
     }
 
-    /// Decodes the instruction at `offset`.
     pub(super) fn decode(&self, offset: usize) -> Option<Instruction> {
         let code = self.code.get(offset..)?;
         let address = self.address.wrapping_add(offset as u64);
@@ -150,7 +147,7 @@ impl<'a> Flow<'a> {
         (!instruction.is_invalid()).then_some(instruction)
     }
 
-    /// Spreads states from the entries of all functions.
+    /// Propagates states from the entries of all functions.
     fn run(&mut self) {
         self.index.fill(0);
         self.nodes.clear();
@@ -165,14 +162,14 @@ impl<'a> Flow<'a> {
         self.parts.retain(|part| !self.called.contains(part));
     }
 
-    /// Visits instructions until none is left.
+    /// Visits instructions until none remains.
     fn follow(&mut self) {
         while let Some(offset) = self.work.pop() {
             self.visit(offset);
         }
     }
 
-    /// Adds a node for the instruction at `offset`, which is reached for the first time.
+    /// Adds a node for the instruction at `offset`, which a state reaches for the first time.
     fn add(&mut self, offset: usize, state: State, call: Option<usize>) {
         if let Some(index) = self.index.get_mut(offset) {
             self.nodes.push(Node {
@@ -191,7 +188,7 @@ impl<'a> Flow<'a> {
         self.nodes.get_mut(index.checked_sub(1)?)
     }
 
-    /// Spreads the state of the instruction at `offset` to the instructions after it.
+    /// Propagates the state of the instruction at `offset` to the instructions after it.
     fn visit(&mut self, offset: usize) {
         let instruction = self.decode(offset);
         let Some(node) = self.node_mut(offset) else {
@@ -212,7 +209,7 @@ impl<'a> Flow<'a> {
             FlowControl::Call | FlowControl::IndirectCall if target == Some(next) => {
                 self.reach(offset, next, state.pushed(), Edge::Next);
             }
-            // System calls take this branch, too: some of them do not return.
+            // iced counts system calls as calls. Some system calls do not return.
             FlowControl::Call | FlowControl::IndirectCall => {
                 self.called.extend(target);
                 let after = match instruction.mnemonic() {
@@ -247,7 +244,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Returns the offset of the target of a direct jump or call. It may be outside of this code.
+    /// Returns the offset of the target of a direct jump or call. The target may be outside of this
+    /// code.
     fn target(&self, instruction: &Instruction) -> Option<usize> {
         if instruction.op0_kind() != OpKind::NearBranch64 {
             return None;
@@ -278,7 +276,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Spreads `state` from the instruction at `from` to the one at `to`.
+    /// Propagates `state` from the instruction at `from` to the instruction at `to`.
     fn reach(&mut self, from: usize, to: usize, state: State, edge: Edge) {
         if self.is_entry(to) {
             // This is a tail call, or a jump to a part that is no function.
@@ -311,7 +309,7 @@ impl<'a> Flow<'a> {
                 Some(either) => node.state = either,
                 None => return self.misfit(from),
             },
-            // Two ways lead here, and only one of them is real.
+            // Of the two ways to this instruction, only one is real.
             (None, Some(dead)) => {
                 self.dead_calls.insert(dead);
                 return;
@@ -332,7 +330,6 @@ impl<'a> Flow<'a> {
         self.work.push(to);
     }
 
-    /// Returns whether a function starts at `offset`.
     fn is_entry(&self, offset: usize) -> bool {
         self.functions
             .binary_search_by_key(&offset, |function| function.start)
@@ -340,8 +337,8 @@ impl<'a> Flow<'a> {
             && !self.parts.contains(&offset)
     }
 
-    /// Follows code that only jumps through tables reach. It is the code without a state in
-    /// functions with such jumps, if it fits the state at one of these jumps.
+    /// Follows code that only jumps through tables reach. Such code is inside a function with such
+    /// jumps and has no state yet. It gets the state of one of these jumps, if that state fits.
     fn fill(&mut self) {
         let mut jumps = std::mem::take(&mut self.indirect_jumps);
         jumps.sort_unstable();
@@ -377,10 +374,10 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Follows the code from `offset` with the first of `states` that fits. The code stays
-    /// unknown if none does.
+    /// Follows the code from `offset` with the first of `states` that fits. If no state fits, the
+    /// code remains without a state.
     fn fill_from(&mut self, offset: usize, states: &[State]) {
-        // A jump with nothing on the stack may be a tail call.
+        // An indirect jump with nothing on the stack may be a tail call.
         let sure = states.len() == 1 && states != [State::ENTRY];
         self.certain = self.nodes.len();
         for (tried, &state) in states.iter().enumerate() {
@@ -400,15 +397,15 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Removes the nodes of the trial.
+    /// Removes the nodes of the current trial.
     fn forget(&mut self) {
         for node in self.nodes.drain(self.certain..) {
             self.index[node.offset] = 0;
         }
     }
 
-    /// Finds the stubs that signal handlers return to. Their frame begins one byte early, because
-    /// the unwind looks up return addresses less one.
+    /// Finds the stubs to which signal handlers return. A stub's frame begins one byte before the
+    /// stub, because the unwind looks up return addresses minus 1.
     fn find_signal_returns(&mut self) {
         for stub in SIGNAL_RETURNS {
             for start in 0..self.code.len() {

@@ -33,20 +33,21 @@ pub(super) fn within<'a>(
     found
 }
 
-/// Returns the addresses that `code` takes.
+/// Returns the addresses that instructions in `code` load (`lea`).
 pub(crate) fn find_taken(code: &[u8], address: u64) -> Vec<u64> {
     let instructions = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let taken = instructions.into_iter().filter_map(|one| taken(&one));
     taken.collect()
 }
 
-/// Returns the address that an instruction takes.
+/// Returns the address that an instruction loads, if it is a `lea` relative to the instruction
+/// pointer.
 fn taken(instruction: &Instruction) -> Option<u64> {
     let takes = instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand();
     takes.then(|| instruction.ip_rel_memory_address())
 }
 
-/// Adds to `called` the addresses that code in `code` calls or takes.
+/// Adds to `called` the addresses that instructions in `code` call or load.
 pub(crate) fn find_called(code: &[u8], address: u64, called: &mut BTreeSet<u64>) {
     for instruction in &mut Decoder::with_ip(64, code, address, DecoderOptions::NONE) {
         let target = match instruction.mnemonic() {
@@ -60,7 +61,7 @@ pub(crate) fn find_called(code: &[u8], address: u64, called: &mut BTreeSet<u64>)
     }
 }
 
-/// Returns the address of the first instruction that is no padding.
+/// Returns the address of the first instruction that is not padding.
 pub(super) fn first_instruction(code: &[u8], address: u64) -> Option<u64> {
     let instructions = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let is_padding = |mnemonic| matches!(mnemonic, Mnemonic::Nop | Mnemonic::Int3);

@@ -1,8 +1,8 @@
-//! Finds frames by the return ahead.
+//! Finds frames from the next return.
 //!
-//! A function that returns has undone everything that it did to the stack. So the instructions
-//! from here to the next return show where the caller's frame is. No function's beginning is
-//! needed: stripped code does not contain the beginnings.
+//! A function that returns has undone everything that it did to the stack. The instructions up to
+//! the next return therefore show where the caller's frame is. This needs no beginnings of
+//! functions, which stripped code lacks.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
@@ -12,16 +12,16 @@ use iced_x86::{
 use super::state::writes;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// Maximum number of passes over the code. Each pass follows one more jump back.
+/// Maximum number of passes over the code. Each pass follows one more jump backwards.
 const PASSES: usize = 8;
 
-/// Alignment of the stack pointer at each call, in bytes: System V ABI for x86-64, section 3.2.2.
+/// Alignment of the stack pointer at each call, in bytes (System V ABI for x86-64, section 3.2.2).
 const CALL_ALIGNMENT: i32 = 16;
 
-/// Rule that an analysis gives for an instruction.
+/// Rule of one instruction, as an analysis finds it.
 #[derive(Clone, Copy)]
 pub(super) struct InstructionRule {
-    /// Bytes of the instruction.
+    /// Length of the instruction, in bytes.
     pub(super) length: u8,
     pub(super) rule: Rule,
 }
@@ -29,12 +29,12 @@ pub(super) struct InstructionRule {
 /// Place of the caller's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame {
-    /// Register from which the CFA is found: the stack pointer or the frame pointer.
+    /// Register from which the CFA is computed: the stack pointer or the frame pointer.
     base: Base,
-    /// Bytes from `base` to the CFA.
+    /// Distance from `base` to the CFA, in bytes.
     offset: i32,
-    /// Bytes from the caller's saved frame pointer to the CFA; `None` if the register still holds
-    /// it.
+    /// Distance from the caller's saved frame pointer to the CFA, in bytes; `None` if the register
+    /// still has the caller's value.
     saved: Option<i32>,
 }
 
@@ -53,15 +53,15 @@ enum Known {
     Conflict,
 }
 
-/// Frame at a function's first instruction and at its return.
+/// Frame at the first instruction of a function, and at its return.
 const ENTRY: Frame = Frame {
     base: Base::StackPointer,
     offset: 8,
     saved: None,
 };
 
-/// Returns the rule of the instruction at each offset of `code`, which lies at `address`. Offsets
-/// at which no instruction begins have `None`, and so do instructions that reach no return.
+/// Returns the rule of the instruction at each offset of `code`, which begins at `address`. The
+/// rule is `None` where no instruction begins, and for instructions that reach no return.
 pub(super) fn trace_returns(code: &[u8], address: u64) -> Vec<Option<InstructionRule>> {
     let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut sweep = Sweep {
@@ -85,20 +85,20 @@ pub(super) fn trace_returns(code: &[u8], address: u64) -> Vec<Option<Instruction
     sweep.rules()
 }
 
-/// Instructions of a piece of code, decoded one after the other.
+/// Instructions of a piece of code, decoded in sequence.
 struct Sweep {
     address: u64,
     instructions: Vec<Instruction>,
-    /// Index into `instructions`, plus one, by offset; 0 where no instruction begins.
+    /// Index into `instructions` plus 1, by offset; 0 where no instruction begins.
     index: Vec<u32>,
-    /// Knowledge before each instruction, by its index.
+    /// Knowledge before each instruction, by the instruction's index.
     known: Vec<Known>,
     factory: InstructionInfoFactory,
 }
 
 impl Sweep {
-    /// Goes through all instructions, last first. Returns whether the knowledge before any of
-    /// them changed.
+    /// Visits all instructions from last to first. Returns whether the knowledge before an
+    /// instruction changed.
     fn pass(&mut self) -> bool {
         let mut is_more = false;
         let mut next = Known::Nothing;
@@ -124,19 +124,18 @@ impl Sweep {
         is_more
     }
 
-    /// Returns the offset of `instruction` in the code.
     fn offset(&self, instruction: &Instruction) -> usize {
         usize::try_from(instruction.ip().wrapping_sub(self.address)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the knowledge at the target of a jump.
+    /// Returns the knowledge before the target of a jump.
     fn at_target(&self, jump: &Instruction) -> Known {
         if jump.op0_kind() != OpKind::NearBranch64 {
             return Known::Nothing;
         }
         let offset = usize::try_from(jump.near_branch64().wrapping_sub(self.address));
         match offset.ok().and_then(|offset| self.index.get(offset)) {
-            // The jump is a tail call.
+            // The jump leaves this code, so it is a tail call.
             None => Known::Frame(ENTRY),
             Some(0) => Known::Nothing,
             Some(&number) => self.known[number as usize - 1],
@@ -170,7 +169,7 @@ impl Sweep {
 }
 
 impl Known {
-    /// Combines the knowledge at the target of a jump with `next`, the knowledge after it.
+    /// Combines the knowledge at the target of a jump with `next`, the knowledge after the jump.
     fn or(self, next: Known) -> Known {
         match (self, next) {
             (Known::Nothing, one) | (one, Known::Nothing) => one,
@@ -179,9 +178,9 @@ impl Known {
         }
     }
 
-    /// Returns the knowledge before a call. A call that never returns may end its function, and
-    /// the code after it belongs to another function. The stack pointer of that function's first
-    /// instruction does not have the alignment of a call.
+    /// Returns the knowledge before a call. If the call never returns, the code after it may belong
+    /// to another function. At the first instruction of that function, the stack pointer does not
+    /// have the alignment of a call.
     fn before_call(self) -> Known {
         match self {
             Known::Frame(frame)
@@ -193,7 +192,8 @@ impl Known {
         }
     }
 
-    /// Returns the knowledge before `instruction`, which goes on to the next.
+    /// Returns the knowledge before `instruction`, from the knowledge after it. The next
+    /// instruction follows `instruction`.
     fn before(self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Known {
         let Known::Frame(frame) = self else {
             return self;
@@ -219,7 +219,7 @@ impl Frame {
         (self.base == Base::FramePointer || self.offset >= 8).then_some(rule)
     }
 
-    /// Returns the frame before `instruction`; `self` is the frame after it.
+    /// Returns the frame before `instruction`, from the frame after it.
     fn before(
         self,
         instruction: &Instruction,
@@ -335,7 +335,7 @@ impl Frame {
             _ => {
                 let step = instruction.stack_pointer_increment();
                 let info = factory.info(instruction);
-                // The register holds the caller's frame pointer from here on.
+                // After this instruction, the register has the caller's frame pointer.
                 if writes(info, Register::RBP) && (!on_stack || self.saved.is_none()) {
                     return None;
                 }
@@ -357,13 +357,13 @@ impl Frame {
         }
     }
 
-    /// Returns the frame with its base `bytes` lower.
+    /// Returns the frame for a base that is `bytes` lower.
     fn shift(self, bytes: i64) -> Option<Frame> {
         let offset = i32::try_from(i64::from(self.offset).checked_add(bytes)?).ok()?;
         Some(Frame { offset, ..self })
     }
 
-    /// Returns the bytes from the memory operand of `instruction` to the CFA.
+    /// Returns the distance from the memory operand of `instruction` to the CFA, in bytes.
     fn slot(self, instruction: &Instruction) -> Option<i32> {
         let displacement = displacement(instruction)?;
         (instruction.memory_base() == self.register())
@@ -371,7 +371,7 @@ impl Frame {
     }
 }
 
-/// Returns the displacement of a memory operand that has only a base register.
+/// Returns the displacement of a memory operand without index register and segment.
 fn displacement(instruction: &Instruction) -> Option<i64> {
     let plain = instruction.memory_index() == Register::None
         && instruction.segment_prefix() == Register::None;

@@ -1,4 +1,4 @@
-//! State of the frame before an instruction, and the change that the instruction makes.
+//! State of the frame before an instruction, and how the instruction changes it.
 
 use iced_x86::{
     Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
@@ -7,11 +7,11 @@ use iced_x86::{
 use crate::arch::x86_64::registers::SIGNAL_CONTEXT;
 use crate::rule::{Rule, cfa, frame_pointer};
 
-/// State of a frame. Places on the stack are numbers of bytes below the canonical frame address
-/// (CFA): at a function's entry the stack pointer is 8 below.
+/// State of a frame. A place on the stack is a number of bytes below the canonical frame address
+/// (CFA). At a function's entry the stack pointer is 8 bytes below the CFA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
-    /// Place that the stack pointer points at.
+    /// Place to which the stack pointer points.
     stack: Option<i32>,
     /// Value in the frame pointer's register.
     frame: Frame,
@@ -26,7 +26,7 @@ pub(super) struct State {
 enum Frame {
     /// The caller's value.
     Caller,
-    /// An address on the stack, this many bytes below the CFA.
+    /// Address on the stack, this many bytes below the CFA.
     Stack(i32),
     /// Any other value.
     Other,
@@ -35,32 +35,32 @@ enum Frame {
 /// Place of the return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
-    /// Just below the CFA.
+    /// On the stack, just below the CFA.
     Stack,
-    /// In a register: `vfork` keeps it there during the system call.
+    /// In a register. `vfork` keeps the return address there during the system call.
     Register(Register),
-    /// Nowhere: this code has removed the address, and does not return.
+    /// Nowhere. The code has removed the return address, and does not return.
     Nowhere,
-    /// In a signal frame, which the stack pointer points at.
+    /// In a signal frame, to which the stack pointer points.
     SignalFrame,
     /// In an unknown place.
     Unknown,
 }
 
 impl State {
-    /// State at a function's entry.
+    /// State at the entry of a function.
     pub(super) const ENTRY: State = State {
         stack: Some(8),
         frame: Frame::Caller,
         saved: None,
         caller: Caller::Stack,
     };
-    /// State in the stub that a signal handler returns to.
+    /// State in the stub to which a signal handler returns.
     pub(super) const SIGNAL_RETURN: State = State {
         caller: Caller::SignalFrame,
         ..State::UNKNOWN
     };
-    /// State of which nothing is known.
+    /// State about which nothing is known.
     pub(super) const UNKNOWN: State = State {
         stack: None,
         frame: Frame::Other,
@@ -68,7 +68,7 @@ impl State {
         caller: Caller::Unknown,
     };
 
-    /// Returns the rule with the same meaning.
+    /// Returns the unwind rule for this state.
     pub(super) fn rule(&self) -> Rule {
         let mut rule = match (self.caller, self.stack, self.frame) {
             (Caller::Nowhere, ..) => return Rule::ROOT,
@@ -89,7 +89,7 @@ impl State {
         rule
     }
 
-    /// Returns the state that holds if either of the two holds.
+    /// Returns the state that is known if one of the two states is true.
     pub(super) fn or(&self, other: &State) -> State {
         State {
             stack: self.stack.filter(|_| self.stack == other.stack),
@@ -107,7 +107,7 @@ impl State {
         }
     }
 
-    /// Returns the state that holds if either of the two holds. They must differ in nothing but
+    /// Returns the state that is known if one of the two states is true. The two may differ only in
     /// the stack pointer, and the frame pointer must be able to replace it.
     pub(super) fn with_frame_pointer(&self, other: &State) -> Option<State> {
         let either = State {
@@ -122,8 +122,8 @@ impl State {
         (same && matches!(self.frame, Frame::Stack(_))).then_some(either)
     }
 
-    /// Returns whether a return may work here: the return address is on top of the stack, or may
-    /// be.
+    /// Returns whether code can return in this state: the return address is on top of the stack, or
+    /// may be.
     pub(super) fn may_return(&self) -> bool {
         matches!(
             (self.stack, self.caller),
@@ -131,19 +131,20 @@ impl State {
         )
     }
 
-    /// Returns whether only a return fits here: the stack and the frame pointer are as at the
-    /// entry.
+    /// Returns whether code can only return in this state: the stack and the frame pointer are as
+    /// at the entry.
     pub(super) fn must_return(&self) -> bool {
         (self.stack, self.caller) == (Some(8), Caller::Stack) && self.frame == Frame::Caller
     }
 
-    /// Returns whether no return is ahead: a signal handler returns here, or a thread starts.
+    /// Returns whether no return follows, because a signal handler returned to this code or a
+    /// thread starts here.
     pub(super) fn has_no_return(&self) -> bool {
         matches!(self.caller, Caller::SignalFrame | Caller::Nowhere)
     }
 
-    /// Returns the state at a call. Code that removed its return address from the stack, and now
-    /// calls, does not return: a thread starts there.
+    /// Returns the state at a call. Code that has removed its return address from the stack, and
+    /// then calls, does not return. A thread starts there.
     pub(super) fn calling(mut self) -> State {
         if let Caller::Register(_) = self.caller {
             self.caller = Caller::Nowhere;
@@ -152,13 +153,13 @@ impl State {
     }
 
     /// Returns the state after a call to the next instruction. Code makes such a call to read its
-    /// own address, which is on the stack then.
+    /// own address from the stack.
     pub(super) fn pushed(mut self) -> State {
         self.move_stack(self.below(self.stack, -8));
         self
     }
 
-    /// Returns the state after `instruction`, which is no call.
+    /// Returns the state after `instruction`, which must not be a call.
     pub(super) fn after(
         mut self,
         instruction: &Instruction,
@@ -238,7 +239,7 @@ impl State {
     fn pop(&mut self, register: Register) {
         let slot = self.stack;
         if slot == Some(8) && self.caller == Caller::Stack {
-            // Code that also gave up the frame pointer does not return.
+            // Code that has also given up the frame pointer does not return.
             self.caller = match (self.frame, self.saved) {
                 (Frame::Other, None) => Caller::Nowhere,
                 _ => Caller::Register(register),
@@ -254,7 +255,7 @@ impl State {
         }
     }
 
-    /// Moves the stack pointer to a place. The slots below it are lost.
+    /// Moves the stack pointer to a place. The content of the slots below it is lost.
     fn move_stack(&mut self, to: Option<i32>) {
         self.stack = to;
         let Some(to) = to else { return };
@@ -266,7 +267,7 @@ impl State {
         }
     }
 
-    /// Returns the place at the address `register` + `offset`.
+    /// Returns the place with the address `register` + `offset`.
     fn place(&self, register: Register, offset: i64) -> Option<i32> {
         match (register, self.frame) {
             (Register::RSP, _) => self.below(self.stack, offset),
@@ -279,8 +280,8 @@ impl State {
         i32::try_from(i64::from(place?).checked_sub(offset)?).ok()
     }
 
-    /// Returns the place of the memory operand of `instruction`. An instruction without such an
-    /// operand has no base register either.
+    /// Returns the place of the memory operand of `instruction`. An instruction without a memory
+    /// operand has no base register, and so no place.
     fn memory(&self, instruction: &Instruction) -> Option<i32> {
         let plain = instruction.memory_index() == Register::None
             && instruction.segment_prefix() == Register::None;
@@ -290,7 +291,7 @@ impl State {
         })?
     }
 
-    /// Returns the place at the address that `lea`, `add` or `sub` computes.
+    /// Returns the place with the address that `lea`, `add` or `sub` computes.
     fn sum(&self, instruction: &Instruction) -> Option<i32> {
         if instruction.mnemonic() == Mnemonic::Lea {
             return self.memory(instruction);
@@ -308,7 +309,8 @@ impl State {
     }
 }
 
-/// Returns the number that DWARF gives a general register. DWARF has its own order of registers.
+/// Returns the DWARF number of a general register. DWARF numbers the registers in an order of its
+/// own.
 fn dwarf_number(register: Register) -> u8 {
     match register.full_register() {
         Register::RAX => 0,
@@ -323,7 +325,7 @@ fn dwarf_number(register: Register) -> u8 {
     }
 }
 
-/// Returns whether any part of `register` changes.
+/// Returns whether an instruction changes any part of `register`.
 pub(super) fn writes(info: &InstructionInfo, register: Register) -> bool {
     info.used_registers().iter().any(|used| {
         used.register().full_register() == register

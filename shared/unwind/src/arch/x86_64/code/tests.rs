@@ -12,7 +12,7 @@ use crate::rule::{Rule, cfa, frame_pointer};
 
 const BASE: u64 = 0x40_1000;
 
-/// Returns the rows of code that nothing but itself calls.
+/// Returns the rows of code to which no other code has calls.
 pub(super) fn analyse(
     code: &[u8],
     address: u64,
@@ -29,7 +29,7 @@ fn rows(code: &[u8]) -> Vec<(u64, Rule)> {
     rows_of(code, &[0])
 }
 
-/// Returns the rows of functions that start at these offsets.
+/// Returns the rows of functions that begin at these offsets, by offset.
 fn rows_of(code: &[u8], starts: &[u64]) -> Vec<(u64, Rule)> {
     let functions: Vec<_> = starts
         .iter()
@@ -63,7 +63,7 @@ fn lost(rule: Rule) -> Rule {
 
 #[test]
 fn hostile_input_is_survived() {
-    // Pseudorandom bytes.
+    // The code consists of pseudorandom bytes.
     let mut state = 1_u64;
     let mut code = vec![0; 1 << 16];
     for byte in &mut code {
@@ -87,7 +87,8 @@ fn hostile_input_is_survived() {
         analyse(&[0xc3; 9], 0, &[backwards, 6..7], &[]).last(),
         Some(&last)
     );
-    // A table jump before many blocks that do not fit, and endless calls.
+    // The first code has a table jump before many blocks that do not fit. The second code loops
+    // over calls without end.
     let mut blocks = b"\x53\xff\xe0".to_vec();
     blocks.extend(b"\x50\x75\x01\xc3".repeat(10_000));
     rows(&blocks);

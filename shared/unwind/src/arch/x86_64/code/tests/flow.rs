@@ -1,4 +1,4 @@
-//! Jumps, tables of them, and calls.
+//! Tests of jumps, jump tables, and calls.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn paths_that_disagree_leave_nothing() {
     // test %eax, %eax; je 5; push %rax; 5: nop; jmp *8(%rdi)
     let code = b"\x85\xc0\x74\x01\x50\x90\xff\x67\x08";
     assert_eq!(rows(code), [(0, stack(8)), (5, Rule::NONE)]);
-    // The same with a frame pointer: push %rbp; mov %rsp, %rbp; …; leave; ret
+    // The same jump with a frame pointer: push %rbp; mov %rsp, %rbp; …; leave; ret
     let code = b"\x55\x48\x89\xe5\x85\xc0\x74\x01\x50\x90\xc9\xc3";
     let expected = [
         (0, stack(8)),

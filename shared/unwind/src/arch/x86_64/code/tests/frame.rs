@@ -1,4 +1,4 @@
-//! The stack pointer and the frame pointer.
+//! Tests of the stack pointer and the frame pointer.
 
 use super::*;
 

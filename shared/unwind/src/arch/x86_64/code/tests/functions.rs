@@ -1,4 +1,4 @@
-//! Beginnings and ends of functions.
+//! Tests of the beginnings and ends of functions.
 
 use super::*;
 
@@ -33,9 +33,9 @@ fn parts_elsewhere() {
         (7, stack(16)),
         (12, Rule::NONE),
     ];
-    // The state at the jump shows that it is a part…
+    // The state at the jump shows that the target is a part.
     assert_eq!(rows_of(code, &[0, 7]), expected);
-    // … or the caller says so: here nothing jumps to it.
+    // Here nothing jumps to the part, but the caller of the analysis lists it.
     let functions = [BASE..BASE + 1, BASE + 1..BASE + 2];
     let part = BASE + 7..BASE + 12;
     let rows = analyse(

@@ -1,4 +1,4 @@
-//! Return addresses in other places, and code without one.
+//! Tests of return addresses in other places, and of code without a return address.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn thread_start() {
         (16, Rule::NONE),
     ];
     assert_eq!(rows(code), expected);
-    // Without the xor: pop %rdi; call *%r9; hlt
+    // The same code without the xor: pop %rdi; call *%r9; hlt
     assert_eq!(
         rows(b"\x5f\x41\xff\xd1\xf4"),
         [(0, stack(8)), (1, Rule::ROOT), (5, Rule::NONE)]

@@ -1,10 +1,10 @@
-//! Code in which the beginnings of functions are unknown.
+//! Tests of code in which the beginnings of functions are unknown.
 
 use super::*;
 
-/// Returns the rules of `code`, which is in no known function, by offset.
+/// Returns the rules of `code`, by offset. No known function contains the code.
 fn unknown_function(code: &[u8]) -> Vec<(u64, Rule)> {
-    // The only known function ends before it: hlt; ud2.
+    // The only known function is before the code: hlt; ud2.
     let code = [b"\xf4\x0f\x0b", code].concat();
     let known = BASE..BASE + 1;
     let rows = analyse(&code, BASE, std::slice::from_ref(&known), &[]);
@@ -52,7 +52,7 @@ fn the_function_behind_a_call_that_never_returns_is_another() {
     let rows = unknown_function(code);
     let at = |offset| rows.iter().rfind(|row| row.0 <= offset).map(|row| row.1);
     assert_eq!(at(4), Some(stack(32)));
-    // The stack pointer would not be aligned there if the call returned.
+    // If the call returned, the stack pointer at the call would not be aligned.
     assert_eq!(at(8), Some(Rule::NONE));
     assert_eq!(at(13), Some(stack(8)));
 }
