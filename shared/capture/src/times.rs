@@ -131,10 +131,10 @@ pub(super) fn take_timed_samples(
     Ok(())
 }
 
-/// Adds request spans. `names` are the names by their numbers in the file.
-/// Error of a span whose parent does not come before it.
+/// Error for a span that comes before its parent.
 const ORPHAN: Error = Error::Damaged("a span comes before its parent");
 
+/// Adds request spans. `names` are the names by their numbers in the file.
 pub(super) fn take_request_spans(
     profile: &mut Profile,
     rows: &proto::RequestSpans,
