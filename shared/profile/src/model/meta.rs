@@ -120,6 +120,6 @@ pub struct Meta {
     pub sampling: Option<Sampling>,
     /// Bounds on the lengths of intervals; `None` for samples.
     pub lengths: Option<Lengths>,
-    /// Variance of the time in each state, relative to intervals that come by chance.
+    /// Variance of the time in each state, relative to intervals that occur at random.
     pub bursts: Vec<Bursts>,
 }

@@ -38,8 +38,8 @@ impl Profile {
     /// disagreement: overlaps by thread and time, strangers, then sums by sample. A profile
     /// without rows of time has none.
     ///
-    /// Sums are exact if one tool measured the profile and lost nothing. Merging scales and
-    /// rounds values ([`merge`](crate::merge)). Sampled intervals stand for others, so the sums
+    /// Sums are exact if one tool measured the profile and lost nothing. Merging scales and rounds
+    /// values ([`merge`](crate::merge)). Sampled intervals stand for other intervals, so the sums
     /// of their samples are not compared.
     #[must_use]
     pub fn check_times(&self) -> Vec<Disagreement> {
@@ -171,7 +171,7 @@ mod tests {
             ..profile.times.intervals[0]
         });
         assert_eq!(profile.check_times(), []);
-        // The same profile has sums alone.
+        // The same profile has only sums.
         assert_eq!(timeline(text, &[]).check_times(), []);
     }
 
