@@ -258,8 +258,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sleeps until a child sends a line, or `patience` has passed; with `watches_targets` also until
-    /// a signal arrives or a process ends.
+    /// Sleeps until a child sends a line, or `patience` has passed. With `watches_targets` a signal
+    /// or the end of a process also ends the sleep.
     fn wait(&mut self, patience: Duration, watches_targets: bool) -> anyhow::Result<()> {
         let until_tick = self
             .progress
