@@ -6,8 +6,8 @@ PID       ?=
 DURATION  ?= 10
 FREQ      ?= 49
 MIN_BLOCK ?= 1000
-# For `make test` and `make test-kernels`: words, one of which each test has in its
-# name. None: all.
+# For `make test` and `make test-kernels`: tests with one of these words in their names run. Without
+# a word all tests run.
 TESTS     ?=
 # For `make soak`:
 MINUTES   ?= 5
@@ -15,21 +15,22 @@ MINUTES   ?= 5
 TABLES    ?= truth bench abuse soak kernels
 # For `make fuzz`:
 SECONDS   ?= 600
-# For `make mutants`: words of rules or paths; all unless given.
+# For `make mutants`: words of rules or paths. Without a word all mutants run.
 WHAT      ?=
 # For `make install`: 1 also installs line tables of the tools, for debuggers.
 DEBUG     ?=
 
 TOOLS := $(notdir $(wildcard tools/*))
 
-# rustup's cargo, also where a shell has not been told of it.
+# cargo on the PATH, or else rustup's, which a shell's PATH may lack.
 CARGO  := $(or $(shell command -v cargo),$(HOME)/.cargo/bin/cargo)
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-# systemscope is every tool under that tool's name: one program with a link for each.
+# Folder with the program systemscope and a link for each tool. Under a tool's name systemscope runs
+# that tool.
 BIN    := $(TARGET)/suite
 export CARGO
 
-# cargo runs each test binary through this, as CARGO_TARGET_<TRIPLE>_RUNNER.
+# cargo runs each test binary through scripts/as-root.sh, which CARGO_TARGET_<TRIPLE>_RUNNER names.
 HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
@@ -93,7 +94,7 @@ test-all: build
 	@SYSTEMSCOPE_BIN_DIR='$(BIN)' CARGO_TARGET_DIR='$(TARGET)' scripts/test.sh all $(TESTS)
 	@$(MAKE) --no-print-directory test-kernels TESTS=
 
-# The workloads are built first, as the guests have no compiler.
+# Builds the workloads first, because the guests have no compiler.
 test-kernels: build
 	@scripts/packages.sh kernels
 	@echo '==> Building workloads, as root as the tests do' >&2
@@ -124,8 +125,8 @@ soak: build
 	@$(RUNNER) SYSTEMSCOPE_BIN_DIR='$(BIN)' MINUTES='$(MINUTES)' \
 		$(CARGO) bench --profile release --locked -p systemscope-tests --bench soak
 
-# Each table goes in whether or not a row was missed. That of a run whose output
-# was kept: $(TARGET)/release/tables truth <FILE
+# `make tables` writes a table even if a row is missed. To write the table of a run whose output is
+# in FILE, run: $(TARGET)/release/tables truth <FILE
 tables: build
 	@$(CARGO) build --profile bench --locked -p systemscope-tests --bin tables
 	@for table in $(TABLES); do \
@@ -166,7 +167,7 @@ lint: packages
 	@scripts/check-docs.sh
 	@scripts/check-docs.sh --comments
 
-# It compiles cargo-deny first where that is missing, which takes minutes.
+# Compiles cargo-deny first if it is missing, which takes minutes.
 deny:
 	@CARGO='$(CARGO)' scripts/deny.sh
 

@@ -38,7 +38,8 @@ in_copy() {
 }
 
 # build_tools FOLDER: builds the tools of the copy. Also fails if the kernel rejects a program,
-# which any test would notice: the tool then exits with status 1, or with another after a panic.
+# because any test would fail then. A tool exits with status 1 in this case. A panic gives a status
+# above 2, and does not count.
 build_tools() {
 	local tool run
 	in_copy "$cargo" build --quiet --release --locked -p systemscope || return

@@ -102,7 +102,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 		need python3-jsonschema python3-jsonschema python-jsonschema
 fi
 if [[ $purpose == bench || $purpose == truth ]]; then
-	# Tools to compare with. Debian's names have no prefix, Fedora's have one.
+	# Tools to compare with. Debian's names have no prefix. Fedora's names have one.
 	has_peer cpudist || need libbpf-tools libbpf-tools libbpf-tools
 	has bpftrace || need bpftrace bpftrace bpftrace
 	has perf || need linux-perf perf perf
@@ -142,8 +142,8 @@ install_missing() {
 			die "$failed"
 		;;
 	dnf) "$as_root" dnf install -q -y "${missing[@]}" || die "$failed" ;;
-	# Arch does not support installing from a refreshed list without a full upgrade, so the list
-	# is not refreshed.
+	# Arch does not support an installation from a refreshed list without a full upgrade. So the script
+	# does not refresh the list.
 	pacman) "$as_root" pacman -S --needed --noconfirm "${missing[@]}" || die "$failed" ;;
 	esac
 }
@@ -158,8 +158,8 @@ if [[ $purpose == test && ! $viewers/node_modules/.package-lock.json -nt $viewer
 		die "npm could not install what $viewers/package.json names: see above"
 fi
 
-# Targets in Python, and another profiler of Python. The requirements are copied after a
-# complete installation, as its mark.
+# Targets in Python, and another profiler of Python. A copy of the requirements in the folder marks
+# a complete installation.
 pypi=tests/pypi
 if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 	[[ ! $pypi/venv/requirements.txt -nt $pypi/requirements.txt ]]; then
@@ -172,8 +172,8 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 	cp "$pypi/requirements.txt" "$pypi/venv/"
 fi
 
-# Versions of Python that this distribution lacks. The tests do without a version that cannot be
-# fetched, and scripts/test.sh reports it.
+# Versions of Python that this distribution lacks. The tests run without a version that cannot be
+# fetched. scripts/test.sh reports that version.
 if [[ $purpose == test ]]; then
 	scripts/pythons/missing.sh | while read -r version suite; do
 		scripts/pythons/fetch.sh "$version" "$suite" </dev/null || true

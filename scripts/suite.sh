@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Sourced by scripts that fetch packages of other Debian releases than this machine's.
+# Scripts source this file to fetch packages of other Debian releases than this machine's.
 
 # use_suite SUITE FOLDER: makes apt use that release in this shell.
 #
-# Packages come from the sources of this machine's own packages: its source entries with the
-# name of the release exchanged, in a configuration in FOLDER. The machine's package management
-# does not change.
+# Packages come from this machine's package sources. use_suite writes copies of the source entries,
+# with the name of the release replaced, into FOLDER. The machine's package management does not
+# change.
 use_suite() {
 	local suite=$1 folder=$2 names entries
 	mkdir -p "$folder"/{lists/partial,cache/archives/partial,sources}
@@ -26,7 +26,7 @@ use_suite() {
 	END
 	export APT_CONFIG=$folder/apt.conf
 
-	# Names by which the entries may refer to this machine's release.
+	# Names that entries may use for this machine's release.
 	# shellcheck source=/dev/null
 	names="$(. /etc/os-release && echo "${VERSION_CODENAME:-}") stable testing unstable sid"
 	# Entries in paragraphs: "Suites: bookworm bookworm-updates".

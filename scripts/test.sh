@@ -19,7 +19,7 @@ build --no-run --lib --test '*' --bin systemscope --bin run-tests --bin tables -
 status=0
 scripts/as-root.sh "$target/release/run-tests" "$programs" "--$choice" "$@" || status=$?
 
-# Tests that passed used other versions of Python, so the result says nothing about these.
+# The tests ran without these versions of Python, so the result does not cover them.
 scripts/pythons/missing.sh | while read -r version suite; do
 	echo "Not tested: Python $version, which could not be had from Debian's $suite: see at the beginning"
 done

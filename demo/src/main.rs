@@ -103,7 +103,7 @@ fn crowd() {
     }
 }
 
-/// Counts primes by trial division until the time is up.
+/// Counts primes by trial division until `time` has passed.
 #[inline(never)]
 fn compute_primes(time: Duration) -> u64 {
     let start = Instant::now();
@@ -138,7 +138,7 @@ fn wait_for_lock(lock: &Mutex<u64>) -> MutexGuard<'_, u64> {
     black_box(lock.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Keeps the lock for 80 ms, computing for a quarter of it.
+/// Keeps the lock for 80 ms, and computes for a quarter of that time.
 #[inline(never)]
 fn hold_lock(mut guard: MutexGuard<'_, u64>) {
     *guard += compute_primes(Duration::from_millis(20));

@@ -16,9 +16,9 @@ BOOTING=180
 SILENT=600
 LONGEST=1800
 
-# A guest's clock counts instructions of 2 ns each, and skips idle time. Other load on this
-# machine does not affect the guest's times, and runs are repeatable. This requires a single
-# CPU: several CPUs would take turns, and each would stand still meanwhile.
+# A guest's clock counts instructions of 2 ns each, and skips idle time. Other load on this machine
+# does not affect the guest's times, and runs are repeatable. This requires a single CPU. Several
+# CPUs would take turns, and each CPU would stand still during the turns of the others.
 CLOCK=(-accel 'tcg,thread=single' -icount 'shift=1,sleep=off' -smp 1)
 
 # Leaves out features that qemu emulates slowly (16-byte exchange, AVX), and levels of page
@@ -29,7 +29,7 @@ KERNEL_OPTIONS='console=ttyS0 quiet panic=-1 mitigations=off nowatchdog no_timer
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Processes in the background ignore Ctrl-C, so this script ends them.
+# Background processes ignore Ctrl-C, so this script ends them.
 trap 'trap "" TERM; kill 0; exit 1' INT TERM
 list=scripts/kernels/tests
 [[ -z ${SMOKE:-} ]] || list=scripts/kernels/smoke

@@ -1,8 +1,9 @@
 //! Bounds on the unpacked size of a file, over all captures in it.
 //!
 //! Each bound grows with the bytes of the file that were read. Captures of busy machines, deep
-//! interpreted stacks and short waits unpack to 3 times their size and take 10 times their size
-//! in memory. They take up to 1,000 times their size if the stack of each sample is written out.
+//! interpreted stacks and short waits unpack to 3 times their size and take 10 times their size in
+//! memory. With the stack of each sample written out, these captures take up to 1,000 times their
+//! size.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
@@ -11,8 +12,8 @@ use super::Error;
 
 /// Maximum rows of all kinds.
 const MOST_ROWS: u64 = 1 << 26;
-/// Maximum sum of all values, events and times of threads. 20,000 threads reach a third of it
-/// in a day. Sums over several files do not overflow either.
+/// Maximum sum of all values, events and times of threads. 20,000 threads reach a third of it in a
+/// day. Sums over several files do not overflow.
 const MOST_COUNTED: u64 = 1 << 62;
 
 /// A bound that grows with a file.
@@ -45,7 +46,7 @@ const WRITTEN: Bound = Bound {
     error: "its stacks are far deeper than its size allows",
 };
 
-/// Usage of the bounds by all captures of a file so far.
+/// Amounts that all captures of a file have used of the bounds so far.
 pub(super) struct Budget<'a> {
     /// Bytes of the file that were read.
     packed: &'a Cell<u64>,
@@ -74,9 +75,10 @@ impl Budget<'_> {
         self.check(UNPACKED, self.unpacked)
     }
 
-    /// Adds `rows` rows of `Row`, which hold `beside` bytes outside the rows.
+    /// Adds `rows` rows of `Row`, which own `beside` bytes in other allocations.
     pub(super) fn take_rows<Row>(&mut self, rows: usize, beside: usize) -> Result<(), Error> {
-        // A hash table finds each row by its content, and another table keeps its place.
+        // A hash table finds each row by its content, and a vector maps its number in the file to
+        // its ID.
         let each = size_of::<Row>() + 24;
         self.rows = self.rows.saturating_add(rows as u64);
         self.held = (self.held).saturating_add((rows * each + beside) as u64);

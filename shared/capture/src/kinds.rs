@@ -3,7 +3,8 @@
 use super::{Error, proto};
 use profile::{FrameKind, LanguageName};
 
-/// Language with a frame kind of its own: captures had it before any other language.
+/// Python, which has a frame kind of its own. Captures had Python frames before frames of other
+/// languages.
 const PYTHON: Option<LanguageName> = LanguageName::new("python");
 
 /// Converts a frame's kind to the kind and the language in a capture.

@@ -3,9 +3,9 @@
 //! A file is [`MAGIC`], a byte with the version, and a zstd stream of the messages that
 //! `capture.proto` describes. Concatenated files are one file with several captures.
 //!
-//! A file may come from anywhere. The reader checks every value, and its memory grows with the
-//! bytes that it has read, never with a length that the file claims. All captures of a file
-//! share one budget (`budget.rs`), which grows with the file's size.
+//! A file may come from anywhere. The reader checks every value. Its memory grows with the bytes
+//! that it has read, never with a length that the file claims. All captures of a file share one
+//! budget (`budget.rs`), which grows with the file's size.
 
 mod budget;
 mod kinds;
@@ -25,7 +25,7 @@ pub use write::write;
 /// First bytes of a capture. The first byte is not valid text. Programs that convert line ends
 /// change the last byte.
 pub const MAGIC: [u8; 7] = *b"\x89scope\n";
-/// Version that the writer writes, and the latest version that the reader accepts.
+/// Version that the writer writes. The reader accepts no later version.
 pub const VERSION: u8 = 2;
 
 /// Maximum bytes of one record. Writers split longer records.
@@ -37,8 +37,8 @@ const ROWS: usize = 4096;
 /// Maximum captures in one file; wallclock writes two.
 const MOST_CAPTURES: usize = 64;
 /// Maximum frames of a stack. Recorders write up to 1024 native frames and 1024 frames of a
-/// language. The limit leaves eight frames for each, with the functions that the compiler inlined
-/// there.
+/// language. The limit is eight times that number, because the compiler can inline several
+/// functions at one frame.
 pub const MOST_DEPTH: usize = 1 << 14;
 
 #[rustfmt::skip]
@@ -49,13 +49,13 @@ mod proto;
 /// Reason why a capture cannot be read.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The file cannot be read at all.
+    /// A read from the file fails.
     #[error("cannot read the capture: {0}")]
     Read(#[source] io::Error),
     /// The file does not begin with the magic.
     #[error("this is no capture of systemscope")]
     NotACapture,
-    /// A later version of the suite wrote it.
+    /// A later version of the suite wrote the file.
     #[error(
         "the capture is of version {0}, and this program reads up to {VERSION}: use a later one"
     )]

@@ -15,7 +15,7 @@ use profile::Profile;
 /// Complete records of a capture, and the error that ended it.
 #[derive(Debug)]
 pub struct Partial {
-    /// Profile of the records that came whole.
+    /// Profile of the complete records.
     pub profile: Profile,
     /// Error after these records; `None` if the capture is complete.
     pub error: Option<Error>,
@@ -24,8 +24,8 @@ pub struct Partial {
 /// Reads one capture to the end of the input.
 ///
 /// # Errors
-/// The input cannot be read, is no capture, has a later version, is incomplete or damaged, or
-/// goes on after the capture.
+/// The input cannot be read, is no capture, has a later version, is incomplete or damaged, or has
+/// bytes after the capture.
 pub fn read(reader: impl BufRead) -> Result<Profile, Error> {
     let packed = Cell::new(0);
     let mut reader = Counted::new(reader, &packed);
@@ -37,10 +37,10 @@ pub fn read(reader: impl BufRead) -> Result<Profile, Error> {
     }
 }
 
-/// Reads captures that follow one another, as `cat` or wallclock writes them; at least one.
+/// Reads one or more captures that follow one another, as `cat` or wallclock writes them.
 ///
 /// # Errors
-/// One of them cannot be read, is no capture, has a later version, or is incomplete or damaged.
+/// A capture cannot be read, is no capture, has a later version, or is incomplete or damaged.
 pub fn read_all(reader: impl BufRead) -> Result<Vec<Profile>, Error> {
     let packed = Cell::new(0);
     let mut reader = Counted::new(reader, &packed);
@@ -140,7 +140,7 @@ fn read_head(reader: &mut impl Read) -> Result<u8, Error> {
     }
 }
 
-/// Returns the meaning of a failed read. zstd reports its own errors as `Other`.
+/// Converts an error of a read through zstd, which reports its own errors as `Other`.
 fn read_error(error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::UnexpectedEof => Error::CutOff,
@@ -155,7 +155,7 @@ fn next_record(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<pro
         return Err(Error::Damaged("a record is too long"));
     }
     budget.take_unpacked(length)?;
-    // The buffer grows with the bytes that come, not with the length that the record claims.
+    // The buffer grows with the bytes that arrive, not with the length that the record claims.
     let mut bytes = Vec::new();
     let read = reader
         .take(length)
@@ -171,8 +171,8 @@ fn next_record(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<pro
     proto::Record::decode(&bytes[..]).map_err(|_| Error::Damaged("a record is no message"))
 }
 
-/// Counts the fields of the messages in a record: its rows or columns. Counting stops at bytes
-/// that are not a field.
+/// Counts the fields of the messages in a record, which are rows or columns. The count stops at
+/// bytes that are not a field.
 fn count_fields(mut record: &[u8]) -> usize {
     let mut fields = 0;
     while let Some((mut message, rest)) = next_field(record) {
@@ -218,7 +218,7 @@ fn record_length(reader: &mut impl Read) -> Result<u64, Error> {
     Err(Error::Damaged("a record has no length"))
 }
 
-/// Checks that nothing comes after the last record.
+/// Checks that no bytes follow the last record.
 fn end(reader: &mut impl BufRead) -> Result<(), Error> {
     match reader.bytes().next() {
         None => Ok(()),

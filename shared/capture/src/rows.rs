@@ -14,7 +14,7 @@ use profile::{
     Text, Thread, ThreadId, Unit, Wait, Waker, Wakers, WalkEnds, Weight, Window, marker, text,
 };
 
-/// The records that follow in the capture.
+/// Continuation of a capture after a record: more records, or none.
 pub(super) enum More {
     Records,
     None,
@@ -39,7 +39,7 @@ pub(super) struct Rows {
     samples: Vec<Id<Sample>>,
 }
 
-/// A row with the size that it has when it is written out.
+/// A row, with its size as text in an output format.
 #[derive(Clone, Copy)]
 pub(super) struct Known<Row> {
     pub(super) row: Row,
@@ -76,7 +76,7 @@ impl Rows {
         }
     }
 
-    /// Adds a record, and returns whether more records come.
+    /// Adds a record, and returns whether more records follow.
     pub(super) fn take(
         &mut self,
         record: proto::Record,
@@ -276,7 +276,7 @@ impl Rows {
         })
     }
 
-    /// Returns the name of a thread, changed if it reads as a marker.
+    /// Returns the name of a thread. A name that reads as a marker is changed.
     pub(super) fn thread_name(&mut self, number: u32) -> Result<Name, Error> {
         let name = row(&self.names, number)?;
         let known = &mut self.threads[number as usize];
@@ -323,8 +323,8 @@ impl Rows {
                 return Err(Error::Damaged("a stack is deeper than any recorder writes"));
             }
             let frame = &self.profile.frames[leaf];
-            // Only `perf-script` writes paths beside names. Paths count for a quarter, because
-            // they are longer than names and few captures are written that way.
+            // Only `perf-script` writes paths beside names. A path counts for a quarter of its
+            // length, because paths are longer than names and few captures become `perf-script`.
             let path = self.path(frame).map_or(0, |path| self.name_length(path));
             let text = self.name_length(frame.name) + path / 4;
             self.stacks.push(Known {

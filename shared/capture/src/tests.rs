@@ -166,7 +166,7 @@ fn add_waits(profile: &mut Profile) -> Option<Id<Wait>> {
         };
         last = Some(profile.waits.id(wait));
     }
-    // The writer adds these names to those of the profile.
+    // The writer adds these names to the names of the profile.
     for name in ["mutex", "epoll"] {
         profile.names.text(name);
     }
@@ -378,7 +378,7 @@ fn one_that_is_cut_off_anywhere_is_said_to_be() {
     for length in 0..bytes.len() {
         let cut = &bytes[..length];
         assert!(matches!(read(cut), Err(Error::CutOff)), "{length}");
-        // The profile read is a part of the whole profile.
+        // The profile of the cut capture is a part of the whole profile.
         if let Ok(partials) = read_what_is_whole(cut) {
             let [Partial { profile, .. }] = &partials[..] else {
                 unreachable!("there is one")
@@ -516,7 +516,7 @@ fn captures_behind_each_other_are_read_one_by_one() {
     assert_eq!(read_both[0].names.len(), profile().names.len());
     assert!(read_both[1].names.iter().any(|name| &**name == "second"));
     assert_eq!(read_all(&first[..]).unwrap().len(), 1);
-    // No bytes are no capture, and neither is half of one.
+    // The reader rejects empty input and half a capture.
     assert!(matches!(read_all(&b""[..]), Err(Error::CutOff)));
     let cut = &both[..both.len() - 3];
     assert!(matches!(read_all(cut), Err(Error::CutOff)));
@@ -545,7 +545,7 @@ fn a_length_is_only_a_claim() {
     let terabyte = [0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
     assert_eq!(damage(&of_bytes(&terabyte)), "a record is too long");
     assert_eq!(damage(&of_bytes(&[0xff; 11])), "a record has no length");
-    // This length is the maximum, and the bytes are missing.
+    // The length is the maximum, and the bytes are missing.
     let longest = [0x80, 0x80, 0x80, 0x02];
     assert!(matches!(read(&of_bytes(&longest)[..]), Err(Error::CutOff)));
 }
@@ -962,7 +962,7 @@ fn labels_of_version_1_are_waits() {
     let holder = wait.holder.unwrap();
     assert_eq!((name(ledger), name(writer)), ("ledger", "writer in unlock"));
     assert_eq!((name(holder.comm), holder.thread), ("writer/7", None));
-    // Labels that describe no known wait stay labels.
+    // Labels that do not describe a known wait stay labels.
     for labels in [
         &[("reason", "luck"), ("detail", "bad")][..],
         &[("detail", "mutex")],
@@ -1005,7 +1005,7 @@ fn what_makes_no_sense_is_damage() {
     assert!(read(&of_bytes(&bytes)[..]).is_ok());
 }
 
-/// A changed byte is noticed, or is a byte of zstd's that does not affect the content.
+/// The reader notices a changed byte, unless zstd ignores the byte.
 #[test]
 fn a_byte_that_is_another_is_noticed() {
     let profile = profile();

@@ -225,7 +225,7 @@ pub(super) fn take_thread_events(
     Ok(())
 }
 
-/// Error of a span whose parent does not come before it.
+/// Error for a span that comes before its parent.
 const ORPHAN: Error = Error::Damaged("a span comes before its parent");
 
 /// Adds request spans. `names` are the names by their numbers in the file.

@@ -1,9 +1,9 @@
-//! The socket to a controlling parent, a protocol of lines.
+//! Line protocol over a socket to a controlling parent.
 //!
 //! The tool sends `ready` once it is attached. The parent sends `start NS` and `stop NS`, in ns of
-//! CLOCK_MONOTONIC. Then the tool sends `open` once the BPF programs have the window's start, `first NS`
-//! when the first awaited target appears, and `gone` when no target is left. Its last line has the
-//! losses.
+//! CLOCK_MONOTONIC. The tool sends `open` once the BPF programs have the window's start. It sends
+//! `first NS` when the first awaited target appears, and `gone` when no target is left. Its last
+//! line has the losses.
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, RawFd};
@@ -49,7 +49,7 @@ impl Control {
         if fd < 3 {
             return Err(refuse());
         }
-        // SAFETY: the borrow ends before this function returns, and an unopened number only
+        // SAFETY: the borrow ends before this function returns. A number that is not open only
         // gives EBADF.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let status = rustix::fs::fstat(borrowed).map_err(|_| refuse())?;
@@ -57,8 +57,8 @@ impl Control {
             return Err(refuse());
         }
         fcntl_setfd(borrowed, FdFlags::CLOEXEC)?;
-        // SAFETY: the number is open, and the parent passed it for this process to own. Nothing
-        // else in this process uses it.
+        // SAFETY: the descriptor is open, and the parent passed it for this process to own. No
+        // other code of this process uses it.
         let stream = unsafe { UnixStream::from_raw_fd(fd) };
         Ok(Control {
             stream,
@@ -66,7 +66,6 @@ impl Control {
         })
     }
 
-    /// Sends one line.
     pub(crate) fn send(&mut self, line: &str) -> anyhow::Result<()> {
         self.stream
             .write_all(format!("{line}\n").as_bytes())

@@ -28,8 +28,8 @@ pub fn format_of_file(path: &Path) -> Option<&'static dyn Format> {
     by_ending(path.file_name()?.to_str()?)
 }
 
-/// Returns the format of a file without `--format`: by the file's ending, or `usual` for names
-/// without an ending, for `.txt` and for standard output.
+/// Returns the format of a file without `--format`. The file's ending chooses the format. Names
+/// without an ending, `.txt` and standard output have the format `usual`.
 fn format_or(usual: &'static dyn Format, file: &Path) -> anyhow::Result<&'static dyn Format> {
     if let Some(format) = format_of_file(file) {
         return Ok(format);
@@ -177,16 +177,17 @@ impl Destinations {
         formats.any(|name| name == Capture.name())
     }
 
-    /// Writes a profile to all destinations. Returns for each format what it left out.
+    /// Writes a profile to all destinations. Returns the counts of lines that each format wrote and
+    /// left out.
     ///
     /// # Errors
-    /// The first destination that cannot be written; the ones before it are whole.
+    /// A destination cannot be written. The destinations before it are whole.
     pub fn write(self, profile: &Profile, options: &Options) -> anyhow::Result<Vec<Written>> {
         self.write_each(|format, writer| format.write(profile, options, writer))
     }
 
-    /// Writes a profile that was joined from several captures. The capture format gets the
-    /// captures in `parts` themselves, so that they can be joined again.
+    /// Writes a profile that was joined from several captures. The capture format writes the
+    /// captures in `parts`, so that a reader can join them again.
     ///
     /// # Errors
     /// The same as for [`Destinations::write`].
@@ -224,7 +225,7 @@ impl Destinations {
     }
 }
 
-/// Returns the absolute path without links that a path leads to. The file need not exist.
+/// Resolves a path to an absolute path without links. The file need not exist.
 fn resolve(path: &Path) -> PathBuf {
     if let Ok(resolved) = fs::canonicalize(path) {
         return resolved;

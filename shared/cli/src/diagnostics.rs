@@ -1,14 +1,14 @@
-//! Summary lines on stderr: how much a run measured, what it lost or left out, and what the user
-//! can do about it.
+//! Summary lines on stderr: the amount that a run measured, its losses and omissions, and the
+//! remedies.
 
 use collect::{Diagnostics, LeftOut};
 use profile::{Losses, Profile, Unit, WalkEnds};
 
-/// Maximum files that are named as places of unwinds that were cut short.
+/// Maximum files that the line about cut-short unwinds names.
 const MOST_FILES: usize = 5;
 
-/// Returns the lines at the end of a run. The line about unwinding is among them if a stack was
-/// cut short, or with `verbose`.
+/// Returns the lines at the end of a run. A line about unwinding is among them if a stack was cut
+/// short, or with `verbose`.
 pub(crate) fn lines(profile: &Profile, diagnostics: &Diagnostics, verbose: bool) -> Vec<String> {
     let mut lines = vec![summary(profile, diagnostics.events)];
     let ends = &diagnostics.walk_ends;

@@ -16,13 +16,13 @@ const FAILED: u8 = 1;
 /// Exit status for a wrong command line.
 const MISUSED: u8 = 2;
 
-/// Ways to end other than with a plain failure.
+/// Endings of a run other than a plain failure.
 #[derive(Debug, Error)]
 pub(crate) enum Ending {
     /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The command to measure cannot be run. The status is the one that a shell would give.
+    /// The command to measure cannot be run. The status is the status of a shell in this case.
     #[error("{message}")]
     NotRun {
         /// Exit status, 126 or 127.
@@ -61,8 +61,8 @@ pub fn run<Status: Termination>(
     ExitCode::from(report(tool, &error))
 }
 
-/// Makes the process end at the first panic in any thread, so that no thread continues without
-/// another one that it relies on.
+/// Makes the process end at the first panic in any thread. Otherwise a thread could continue
+/// without another thread that it relies on.
 fn abort_on_panic() {
     let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -80,8 +80,8 @@ pub(crate) fn report(tool: &str, error: &anyhow::Error) -> u8 {
     status
 }
 
-/// Writes a line to stderr. A target may choose parts of it, such as the name of a cgroup, so the
-/// line is [cleaned](clean) here. All lines on stderr pass through this function.
+/// Writes a line to stderr. A target may choose parts of the line, such as the name of a cgroup, so
+/// this function [cleans](clean) the line. All lines on stderr pass through this function.
 pub fn say(line: impl Display) {
     // If stderr is closed, the line is lost.
     let _ = writeln!(io::stderr(), "{}", clean(&line.to_string()));

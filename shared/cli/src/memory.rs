@@ -8,8 +8,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Makes the allocator return blocks of 1 MiB or more to the kernel as soon as they are free.
 ///
 /// glibc raises its threshold up to 32 MiB after it sees such blocks freed, and then keeps them
-/// (`M_MMAP_THRESHOLD` in mallopt(3)). The index of stacks is reallocated each time that it
-/// doubles. glibc would keep the smaller blocks: a seventh of the peak memory for 1,048,576 stacks.
+/// (`M_MMAP_THRESHOLD` in mallopt(3)). The index of stacks doubles in a new block each time. glibc
+/// would keep the smaller blocks, which are a seventh of the peak memory for 1,048,576 stacks.
 pub(crate) fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
     {
@@ -22,8 +22,8 @@ pub(crate) fn return_large_blocks() {
 /// Line that is printed when the limit is reached.
 static REFUSAL: OnceLock<&'static str> = OnceLock::new();
 
-/// Limits this process to so many bytes of memory. A program whose allocator is [`Limited`] then
-/// ends with `refusal` on stderr when it needs more.
+/// Limits this process to `bytes` of memory. A program with the allocator [`Limited`] then prints
+/// `refusal` on stderr and ends when it needs more.
 pub fn limit_memory(bytes: u64, refusal: &'static str) {
     let limit = getrlimit(Resource::Data);
     let current = limit.current.map_or(bytes, |current| current.min(bytes));
@@ -37,11 +37,11 @@ pub fn limit_memory(bytes: u64, refusal: &'static str) {
     }
 }
 
-/// The system's allocator. It ends the process when the limit of [`limit_memory`] is reached.
+/// The system's allocator, which ends the process when the limit of [`limit_memory`] is reached.
 #[derive(Debug)]
 pub struct Limited;
 
-/// Returns the pointer unless it is null and a limit is set: then ends the process.
+/// Returns the pointer. Ends the process if the pointer is null and a limit is set.
 fn checked(pointer: *mut u8) -> *mut u8 {
     if pointer.is_null()
         && let Some(refusal) = REFUSAL.get()

@@ -32,7 +32,7 @@ pub fn own_command_line() -> Vec<Text> {
 
 /// Returns a window that has closed; `start` and `stop` are in ns of CLOCK_MONOTONIC.
 pub(crate) fn window(start: u64, stop: u64) -> Window {
-    // UTC of the start, by the present offset between the two clocks.
+    // The present offset between the two clocks gives the UTC of the start.
     let since = monotonic_ns().saturating_sub(start);
     let utc = SystemTime::now().duration_since(UNIX_EPOCH);
     let utc = utc.map_or(0, |utc| u64::try_from(utc.as_nanos()).unwrap_or(u64::MAX));

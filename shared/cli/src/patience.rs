@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::say;
 
-/// Time that a phase may last before the watch looks for a reason.
+/// Time that a phase may last before the watch looks for real-time threads.
 const SHORT: Duration = Duration::from_secs(2);
 /// Time between the two readings of the threads' run times.
 const LOOK: Duration = Duration::from_millis(250);
@@ -21,8 +21,8 @@ const TICKS_PER_SECOND: u64 = 100;
 /// `PF_KTHREAD` of the kernel's include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// A watch on a phase. It prints a line on stderr if real-time threads make the phase long, and
-/// ends when it is dropped.
+/// A watch on a phase. The watch prints a line on stderr if real-time threads make the phase long.
+/// It ends when it is dropped.
 #[derive(Debug)]
 pub struct Patience {
     /// Channel whose closing ends the watch; `None` if the watching thread could not start.
@@ -50,7 +50,7 @@ impl Patience {
                 }
             }
         });
-        // Without the thread nothing explains the delay; the phase itself is unaffected.
+        // Without the watching thread no line explains a delay. The phase itself is unaffected.
         Patience {
             _lasts: watch.is_ok().then_some(phase_lasts),
         }
@@ -126,7 +126,8 @@ fn parse(stat: &str) -> Option<RealTime> {
     })
 }
 
-/// Returns the CPUs that threads take with a thread on each; `None` if there are no threads.
+/// Describes the CPUs that the threads occupy, with one thread for each CPU; `None` if there are no
+/// threads.
 fn describe_takers(threads: &BTreeMap<u32, RealTime>) -> Option<String> {
     /// Maximum CPUs that are named.
     const MOST_NAMED: usize = 4;

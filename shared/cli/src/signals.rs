@@ -28,7 +28,8 @@ impl Signals {
     pub fn install() -> io::Result<Signals> {
         let arrived = Arc::new(AtomicBool::new(false));
         let (wake, waker) = UnixStream::pair()?;
-        // This handler runs first: a caller that sees `arrived` reads `asks_to_end` only once.
+        // This handler runs first, so a caller that sees `arrived` needs to read `asks_to_end` only
+        // once.
         let asks_to_end = Arc::new(AtomicBool::new(false));
         flag::register(SIGTERM, Arc::clone(&asks_to_end))?;
         for signal in ENDING {
@@ -118,7 +119,7 @@ mod tests {
         spawn_as(name, libc::SIG_DFL)
     }
 
-    /// Does the same with `hangup` as the child's action for SIGHUP.
+    /// Runs the test as [`spawn`] does, with `hangup` as the child's action for SIGHUP.
     fn spawn_as(
         name: &str,
         hangup: libc::sighandler_t,

@@ -1,4 +1,4 @@
-//! The run of a tool that counts by stack: the steps that all these tools share, in order.
+//! Run of a tool that counts by stack: the steps that all these tools share, in order.
 
 use std::os::fd::AsFd;
 use std::os::unix::process::parent_id;
@@ -45,13 +45,13 @@ pub trait StackTool: clap::Parser {
     where
         Self: 'a;
 
-    /// Returns the flags that the tool shares with the others.
+    /// Returns the flags that the tool shares with other tools.
     fn common(&self) -> CommonFlags<'_>;
 
     /// Checks values against each other and against the machine, which clap cannot do.
     ///
     /// # Errors
-    /// The first value that cannot be used, and what to give instead.
+    /// A value cannot be used. The error names the first such value and the remedy.
     fn check(&self) -> anyhow::Result<()> {
         Ok(())
     }
@@ -99,7 +99,7 @@ pub trait StackTool: clap::Parser {
     /// Removes samples from the profile that the flags exclude.
     fn retain(&self, _profile: &mut Profile) {}
 
-    /// Returns outputs beside those of [`OutputFlags`].
+    /// Returns outputs in addition to the outputs of [`OutputFlags`].
     fn more_outputs(&self) -> Vec<Planned> {
         Vec::new()
     }
@@ -203,7 +203,7 @@ fn measure_and_write<Tool: StackTool>(
     Ok(())
 }
 
-/// Measures until the window ends, and returns what was collected.
+/// Measures until the window ends, and returns the collected data.
 fn measure<Tool: StackTool>(
     tool: &Tool,
     window: &mut Window,

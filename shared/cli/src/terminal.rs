@@ -7,8 +7,9 @@ use std::os::fd::AsFd;
 use export::report::overview::{Bars, Look};
 use rustix::termios::tcgetwinsize;
 
-/// Returns how a report is to look on a stream: with bars on a terminal that is in UTF-8, in
-/// colours unless `NO_COLOR` is set or the terminal has none, and as wide as the terminal.
+/// Chooses the look of a report on a stream. On a terminal the report has the width of the
+/// terminal. It has bars if the terminal is in UTF-8. The bars have colours unless `NO_COLOR` is
+/// set or the terminal has none.
 pub fn report_look(stream: &(impl AsFd + IsTerminal)) -> Look {
     if !stream.is_terminal() {
         return Look::default();
@@ -19,9 +20,9 @@ pub fn report_look(stream: &(impl AsFd + IsTerminal)) -> Look {
     Look::on_terminal(columns, bars(variable))
 }
 
-/// Returns how bars are drawn, by the environment's variables that are not empty.
+/// Chooses the style of bars from environment variables. Empty variables do not count.
 fn bars(variable: impl Fn(&str) -> Option<String>) -> Bars {
-    // The first of these that is set counts: locale(7).
+    // The first variable that is set counts: see locale(7).
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .find_map(&variable);

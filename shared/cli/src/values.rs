@@ -1,5 +1,5 @@
-//! Value parsers for clap. Each error message says which values are accepted; clap puts the value
-//! and the flag before it.
+//! Value parsers for clap. Each error message says which values are accepted. clap puts the value
+//! and the flag before the message.
 
 use std::time::Duration;
 

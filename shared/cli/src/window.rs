@@ -21,8 +21,8 @@ const NOTICE_NS: u64 = 2_000_000;
 
 /// The measurement window, in ns of CLOCK_MONOTONIC.
 ///
-/// It ends after a duration, at a signal, at the controlling parent's order, or when the tool finds
-/// that no target is left.
+/// The window ends after a duration, at a signal, at the controlling parent's order, or when the
+/// tool finds that no target is left.
 #[derive(Debug)]
 pub struct Window {
     duration: Option<Duration>,
@@ -32,7 +32,7 @@ pub struct Window {
     patience: Option<Patience>,
     start: u64,
     stop: Option<u64>,
-    /// True if the parent has been told that no target is left.
+    /// True if this tool has told the parent that no target is left.
     has_reported_end: bool,
 }
 
@@ -80,7 +80,7 @@ impl Window {
     }
 
     /// Returns the time at which the window starts: in 10 ms, or the time that the parent gives
-    /// after the tool sends `ready`. The caller has attached everything before.
+    /// after the tool sends `ready`. The caller must have attached the BPF programs.
     ///
     /// If targets are awaited, the duration only counts from [`Window::await_first`] on.
     ///
@@ -108,10 +108,10 @@ impl Window {
 
     /// Waits for the first awaited target, and returns the time at which the window starts.
     ///
-    /// `first` returns the time at which the target appeared, 0 if it has not yet. It is called
-    /// whenever `source` is readable, and at least every `patience` or
-    /// [`Window::LONGEST_PATIENCE`]. The window starts at that time, but not before the start that
-    /// [`Window::begin`] returned. The parent is told.
+    /// `first` returns the time at which the target appeared, or 0 if no target has appeared yet.
+    /// The function calls `first` whenever `source` is readable, and at least every `patience` or
+    /// [`Window::LONGEST_PATIENCE`]. The window starts at the returned time, but not before the
+    /// start that [`Window::begin`] returned. The function sends the window's start to the parent.
     ///
     /// # Errors
     /// The window ended first, or the errors of `first` and of [`Window::ended`].
@@ -147,8 +147,8 @@ impl Window {
         }
     }
 
-    /// Returns the time at which the window stopped, once that time has passed. It is never before
-    /// the start.
+    /// Returns the time at which the window stopped, once that time has passed. The time is never
+    /// before the start.
     ///
     /// # Errors
     /// The parent is gone (the tool ends silently), or sends a line that is no order.
@@ -187,13 +187,14 @@ impl Window {
 
     /// Waits for the end of the window, and returns the time at which it stopped.
     ///
-    /// `tick` is called with the time at which the window stops, once that is known. It is called
-    /// whenever `source` is readable, and once when `end`, the descriptor of a process, is. It
-    /// returns the time until its next call, at most [`Window::LONGEST_PATIENCE`]; `None` means
-    /// that no target is left. The window then ends, unless a parent decides that.
+    /// The function calls `tick` whenever `source` is readable, and once when `end`, the descriptor
+    /// of a process, is readable. The argument of `tick` is the time at which the window stops,
+    /// once that time is known. `tick` returns the time until its next call, at most
+    /// [`Window::LONGEST_PATIENCE`]; `None` means that no target is left. The window then ends,
+    /// unless a parent decides its end.
     ///
     /// A signal or the loss of all targets ends the window 2 ms later, so that `tick` can pass the
-    /// end on before it comes.
+    /// end on in time.
     ///
     /// # Errors
     /// The errors of `tick` and of [`Window::ended`].
@@ -222,8 +223,8 @@ impl Window {
         }
     }
 
-    /// Ends the window soon, as no target is left, or tells the parent once. Returns whether the
-    /// window's end changes.
+    /// Ends the window soon because no target is left. If a parent controls the window, the
+    /// function sends `gone` once instead. Returns whether the window's end changes.
     fn end_early(&mut self) -> anyhow::Result<bool> {
         match &mut self.ender {
             Ender::Signals(_) => {

@@ -19,17 +19,17 @@ use crate::{Options, Written};
 /// Data that a format shows and that costs something to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Frames of one function are told apart by their addresses.
+    /// Addresses of frames, which distinguish frames of one function.
     pub addresses: bool,
-    /// Threads are told apart, and processes too.
+    /// IDs of threads and processes, which distinguish them.
     pub threads: bool,
-    /// Processes are told apart.
+    /// IDs of processes, which distinguish them.
     pub processes: bool,
-    /// Threads have their accounts, ended threads included.
+    /// Accounts of threads, ended threads included.
     pub accounts: bool,
-    /// Waits have their reasons and resources.
+    /// Reasons and resources of waits.
     pub reasons: bool,
-    /// Waits have the threads that released the resources.
+    /// Threads that released the resources of waits.
     pub wakers: bool,
     /// Intervals and samples have their times.
     pub times: bool,
@@ -74,12 +74,12 @@ impl BitOr for Needs {
     }
 }
 
-/// A format that a whole profile can be written in, as one stream.
+/// A format for a whole profile, as one stream.
 pub trait Format: Sync {
-    /// Returns the format's name, which no other format has.
+    /// Returns the format's name, which is unique.
     fn name(&self) -> &'static str;
 
-    /// Returns the endings of its files' names with the dot, which no other format has.
+    /// Returns the endings of file names, each with its dot. No other format has them.
     fn endings(&self) -> &'static [&'static str];
 
     /// Returns the programs that read the format, in Markdown.

@@ -2,12 +2,12 @@
 
 use profile::{Profile, Rate, Sample, State, Unit};
 
-/// Unit of the sample values, with the factor that converts them to it.
+/// Unit of the sample values, with the factor that converts values to the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// Time: each value stands for this many nanoseconds.
     Time(u64),
-    /// Events by perf's name: each value stands for this many of them.
+    /// Events, by perf's name: each value stands for this many events.
     Events(String, u64),
 }
 

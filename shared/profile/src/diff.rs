@@ -1,9 +1,9 @@
 //! Changes from one profile to another, and which of them may be chance.
 //!
-//! A total varies like the sum of intervals that come by chance ([`Weight::variance`]), times
-//! the bursts of their state ([`Bursts`](crate::Bursts)). Regular work, such as a loop, varies
-//! less than chance. The estimate is then too large, and the test errs on the side of no
-//! change.
+//! The variance of a total is the variance of a sum of intervals that occur at random
+//! ([`Weight::variance`]), times the bursts of their state ([`Bursts`](crate::Bursts)). Regular
+//! work, such as a loop, varies less. The estimate is then too large, and the test reports too few
+//! changes.
 
 use std::collections::HashMap;
 
@@ -80,7 +80,7 @@ impl Diff {
 /// Reason why two profiles cannot be compared.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The profiles measure different things.
+    /// The profiles measure different quantities.
     #[error("{0}, so they cannot be held against each other")]
     Different(String),
     /// One profile has no window.
@@ -111,7 +111,7 @@ impl Change {
 /// Returns the changes from `before` to `after`.
 ///
 /// # Errors
-/// The profiles measure different things, or one of them has no window.
+/// The profiles measure different quantities, or one of them has no window.
 pub fn diff(before: &Profile, after: &Profile) -> Result<Diff, Error> {
     check(before, after)?;
     let mut diff = Diff::default();
@@ -231,7 +231,7 @@ struct Adder {
     each: f64,
     /// Length of the shortest interval that has a stack, in ns.
     least_ns: f64,
-    /// Variance of each state's time, relative to intervals that come by chance.
+    /// Variance of each state's time, relative to intervals that occur at random.
     overdispersion: HashMap<Option<State>, f64>,
 }
 
@@ -288,9 +288,9 @@ impl Sums {
     fn changes(self, seconds: [f64; 2]) -> Vec<Change> {
         let changes = self.0.into_rows().into_iter();
         let changes = changes.map(|((subject, state), [before, after])| {
-            // A few events are not normally distributed. One more event on each side, as long
-            // as the average event, compensates for that. 7 events against none are then
-            // chance, as in the binomial test, and 9 against none are not.
+            // A few events are not normally distributed. One more event on each side, as long as
+            // the average event, compensates for that. Then 7 events against none are not
+            // significant, as in the binomial test, and 9 events against none are significant.
             let events = before.events + after.events;
             let one_more = (before.variance + after.variance) / events.max(1.0);
             let rate = |total: Total, seconds: f64| Rate {
@@ -352,7 +352,7 @@ mod tests {
         let [g, h] = ["g", "h"].map(|name| change(&diff, &diff.functions, name));
         assert!(!g.is_significant() && !h.is_significant());
         assert_eq!(g.difference(), 0.0);
-        // A rate that never varies has not changed if it is equal.
+        // A rate without deviation has not changed if it is equal.
         let certain = Rate {
             deviation: 0.0,
             ..g.before

@@ -1,4 +1,4 @@
-//! Copies of rows from one profile to another, with the numbers of the other.
+//! Copies rows from one profile to another, and translates their numbers.
 
 use crate::{
     Detail, EndedBy, Frame, Function, Holder, Id, Label, Labels, Module, Name, Profile, Resource,

@@ -32,7 +32,7 @@ pub enum Error {
         "the captures are of different windows: {0}; measure at the same time, or read them one by one"
     )]
     Windows(String),
-    /// The captures count different things.
+    /// The captures count different quantities.
     #[error("the captures count different things: {0} and {1}; read them one by one")]
     Different(String, String),
     /// The off-CPU times lack the accounts to which samples are scaled.
@@ -42,11 +42,11 @@ pub enum Error {
     NoAccounts,
 }
 
-/// Joins captures. Captures that count the same are added up. Samples of a clock and off-CPU
-/// times are merged.
+/// Joins captures. Captures that count the same are added up. Samples of a clock are merged with
+/// off-CPU times.
 ///
 /// # Errors
-/// The captures are of different windows, count different things, or lack accounts.
+/// The captures are of different windows, count different quantities, or lack accounts.
 pub fn join(profiles: Vec<Profile>) -> Result<Joined, Error> {
     check_windows(&profiles)?;
     let (samples, times): (Vec<_>, Vec<_>) =

@@ -1,9 +1,9 @@
 //! The profile: weighted stacks, the waits of threads, and the clocks of threads.
 //!
-//! Everything that the suite measures passes through [`Profile`]: the tools produce one, the
-//! `export` crate writes one, and [`folded`] text reads back into one. [`merge`] joins the
-//! profiles that two tools made of the same threads in the same window. Times are in
-//! nanoseconds; only printing divides.
+//! All measurements of the suite pass through [`Profile`]. The tools produce profiles, the `export`
+//! crate writes them, and [`folded`] reads folded text into one. [`merge`] joins the profiles that
+//! two tools made of the same threads in the same window. Times are in nanoseconds; only printing
+//! divides.
 //!
 //! A profile is plain data in tables. Rows refer to each other by number: a sample to its
 //! stack, a stack to its frames, a frame to its name. Each distinct row is stored once.
@@ -67,7 +67,7 @@ pub struct Profile {
     pub labels: Table<Labels>,
     /// Every sample with its weight.
     pub samples: RowMap<Sample, Weight>,
-    /// Every thread's account, where a thread clock ran.
+    /// Accounts of all threads, if a thread clock ran.
     pub threads: Vec<Thread>,
     /// Processes of samples and threads that the tool examined.
     pub processes: Vec<Process>,
@@ -105,8 +105,8 @@ impl Profile {
         self.samples.add(sample, weight)
     }
 
-    /// Replaces each sample by the result of `new`, and removes the samples for which it is
-    /// `None` with the rows of time that refer to them. Equal samples become one.
+    /// Replaces each sample by the result of `new`. If the result is `None`, removes the sample and
+    /// the rows of time that refer to it. Equal samples become one.
     pub fn replace_samples(
         &mut self,
         mut new: impl FnMut(&mut Profile, &Sample) -> Option<Sample>,

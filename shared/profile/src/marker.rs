@@ -1,7 +1,7 @@
 //! Names of frames that are not code, and texts in place of unknown names.
 //!
-//! All are in brackets. [`text::function`](crate::text::function) changes names of a target's
-//! threads and functions that begin with a bracket.
+//! All these texts are in brackets. [`text::function`](crate::text::function) changes names of a
+//! target's threads and functions that begin with a bracket.
 
 use crate::LanguageName;
 
@@ -93,7 +93,7 @@ pub fn is_waker(text: &str) -> bool {
     [TIMER, INTERRUPT, SOFTIRQ, STILL_BLOCKED, MISSED_WAKER].contains(&text)
 }
 
-/// Returns whether a text is one of the tools' own, and no name of a target.
+/// Returns whether a text is a text of the tools, not a name of a target.
 #[must_use]
 pub(crate) fn is_ours(text: &str) -> bool {
     is_marker(text)
@@ -110,7 +110,7 @@ pub(crate) fn is_ours(text: &str) -> bool {
         .contains(&text)
 }
 
-/// Returns whether a frame's name is one of this module's.
+/// Returns whether a frame's name is a marker of this module.
 #[must_use]
 pub fn is_marker(name: &str) -> bool {
     [

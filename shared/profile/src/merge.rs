@@ -43,8 +43,8 @@ pub struct Merged {
     timed_stacks: Vec<Sample>,
 }
 
-/// Stacks of threads without a clock. They cannot be scaled, so no sum and no flame graph
-/// contains them.
+/// Stacks of threads without a clock. Without a clock they cannot be scaled, so no sum and no flame
+/// graph contains them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unclocked {
     /// Number of these threads.
@@ -58,8 +58,8 @@ pub struct Unclocked {
 /// Time of one thread ID in the window.
 #[derive(Clone, Debug)]
 pub struct ThreadProfile {
-    /// The thread. If several threads used its ID, the clock holds their sums, from the first
-    /// start to the last end, and the name is the last one.
+    /// The thread. If several threads had its ID, the clock has their sums, from the first start to
+    /// the last end. The name is the name of the last thread.
     pub thread: Thread,
     /// Time lived inside the window in ns, without gaps between two lives.
     pub lifetime_ns: u64,
@@ -159,8 +159,8 @@ impl ThreadProfile {
         (lifetime > 0).then(|| accounted as f64 / lifetime as f64)
     }
 
-    /// Returns the stack with most blocked time. Stacks with pending work take precedence over
-    /// idle ones. Intervals too short to keep their stacks do not count.
+    /// Returns the stack with most blocked time. Stacks with pending work take precedence over idle
+    /// stacks. Intervals too short to keep their stacks do not count.
     #[must_use]
     pub fn longest_blocked(&self, profile: &Profile) -> Option<StackTime> {
         let stacks = self.stack_times(profile).into_iter();
@@ -397,8 +397,8 @@ impl Account {
     fn settle(self, period_ns: u64, markers: UnseenStacks, order: &NameOrder<'_>) -> ThreadProfile {
         let clock = self.thread.clock;
         let samples = total(&self.running);
-        // A started period may have a sample or none. The last interval of a life may be open,
-        // and is then not sampled.
+        // A period that has begun may have a sample or none. The last interval of a life may be
+        // open, and is then not sampled.
         let slack_ns = period_ns.saturating_mul(self.lives.saturating_mul(2));
         let runnable = self.runnable.settle(clock.runnable_ns, slack_ns, order);
         let blocked = self.blocked.settle(clock.blocked_ns, slack_ns, order);

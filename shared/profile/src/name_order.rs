@@ -1,4 +1,5 @@
-//! Orders samples by their printed names. Numbers of names depend on the order of events.
+//! Orders samples by their printed names. The numbers of names cannot serve, because they depend on
+//! the order of events.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -42,7 +43,7 @@ impl<'a> NameOrder<'a> {
         sorted.sort_unstable();
         let place = |text: &Cow<'_, str>| sorted.partition_point(|other| **other < **text);
         let names: Vec<usize> = texts.iter().map(place).collect();
-        // Frames that read alike are one frame.
+        // Frames with the same text are one frame.
         let mut tree = StackTree::default();
         let mut named = vec![StackId::EMPTY];
         for (callers, leaf) in profile.stacks.nodes() {

@@ -1,7 +1,7 @@
 //! Makes names that targets, the kernel and files choose safe to print.
 //!
-//! A name is cleaned once, where it enters: every name in a [`Profile`](crate::Profile) is a
-//! [`Text`]. Formats write names unchanged.
+//! A name is cleaned once, where it enters a profile: every name in a [`Profile`](crate::Profile)
+//! is a [`Text`]. Formats write names unchanged.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -119,7 +119,7 @@ pub fn thread(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Changes the name of a target's function or thread if it reads as a text of the tools:
+/// Changes the name of a target's function or thread if the name reads as a text of the tools:
 ///
 /// - brackets around or before a name: `[timer]` becomes `(timer)`, and `[x` becomes `(x`;
 /// - the delimiters of folded text, `-` and `--`: they become `(-)` and `(--)`;

@@ -27,7 +27,7 @@ use crate::thread_names::ThreadNames;
     name = "cpudist",
     version,
     after_long_help = EXAMPLES,
-    // Here -L is bcc's flag, not another name for -t.
+    // In cpudist -L is bcc's flag, not another name for -t.
     mut_arg("tids", |arg| arg.visible_short_alias(Resettable::Reset)),
     mut_arg("command", |arg| arg.index(3))
 )]
@@ -174,8 +174,8 @@ impl Arguments {
         }
     }
 
-    /// Returns whether threads are counted apart. To choose them by name cpudist counts all threads
-    /// apart, as it learns their names afterwards.
+    /// Returns whether cpudist counts each thread separately. It does so also to choose threads by
+    /// name, because it learns the names afterwards.
     fn counts_threads(&self) -> bool {
         self.per_thread || self.target.thread_name().is_some()
     }
@@ -188,7 +188,7 @@ impl Arguments {
     /// Checks flags against each other and against the machine, which clap cannot do.
     ///
     /// # Errors
-    /// Flags that exclude each other, or a target that does not exist.
+    /// Two flags exclude each other, or a target does not exist.
     pub(crate) fn validate(&self) -> anyhow::Result<()> {
         if self.extension && self.form() != Form::Log2 {
             return Err(cli::usage(

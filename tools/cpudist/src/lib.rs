@@ -1,4 +1,4 @@
-//! `cpudist` measures the distribution of time that threads spend on the CPU, or off it, at a time.
+//! `cpudist` measures the distribution of the lengths of threads' stays on the CPU or off it.
 
 mod arguments;
 mod local_time;

@@ -11,8 +11,8 @@ use crate::arguments::Arguments;
 pub(crate) enum Sink {
     /// Standard output shows a period as soon as it has ended.
     Stdout,
-    /// The file gets all periods at the end. They are collected on disk, as those of hours may take
-    /// too much memory.
+    /// The file gets all periods at the end. A spool collects them on disk, because the periods of
+    /// hours may take too much memory.
     File {
         spool: Spool,
         /// Name of the file, if the tool chose it.
@@ -21,8 +21,8 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// Opens the destination that the command line names. With a command the default is a file, as
-    /// standard output belongs to the command.
+    /// Opens the destination that the command line names. With a command the default is a file,
+    /// because standard output belongs to the command.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -42,7 +42,7 @@ impl Sink {
         })
     }
 
-    /// Writes what `body` writes.
+    /// Writes the output of `body`.
     ///
     /// # Errors
     /// A write to standard output or to the file fails.

@@ -3,7 +3,7 @@
 use profile::spans::{Distribution, Row};
 use regex::Regex;
 
-/// Selects the threads whose names match from counts by thread.
+/// Filter that selects threads by name from counts by thread.
 pub(crate) struct ThreadNames<'a> {
     /// Expression that names must match; `None` selects all spans.
     expression: Option<&'a Regex>,
@@ -16,8 +16,8 @@ pub(crate) struct ThreadNames<'a> {
 }
 
 impl<'a> ThreadNames<'a> {
-    /// Returns a filter that selects all threads without an expression. With `apart` the result has
-    /// one row per thread, else one row in all.
+    /// Returns a filter. Without an expression the filter selects all threads. With `apart` the
+    /// result has one row per thread, else one row in all.
     pub(crate) fn new(expression: Option<&'a Regex>, apart: bool) -> ThreadNames<'a> {
         ThreadNames {
             expression,
@@ -54,7 +54,7 @@ impl<'a> ThreadNames<'a> {
         }
     }
 
-    /// Returns lines about missing threads: none matched, or names are unknown.
+    /// Returns lines about missing threads: no thread matched, or names are unknown.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
         let nobody = self.expression.filter(|_| !self.has_match);
         let nobody = nobody.map(|expression| cli::nobody_named(expression.as_str()));

@@ -69,7 +69,7 @@ pub(crate) fn run(
     let mut watch = TargetWatch::new(&targets, &object);
     window.follow(&periods, end, |stop| {
         let next_end = || periods.next_end(cli::monotonic_ns(), stop);
-        // The present period ends with the window, once its end is known.
+        // The present period ends with the window, once the window's end is known.
         collector.end_sooner(next_end)?;
         let is_over = collector.end() <= cli::monotonic_ns();
         let is_last = stop.is_some_and(|stop| stop <= collector.end());

@@ -114,8 +114,8 @@ impl StackTool for Arguments {
 }
 
 impl Arguments {
-    /// Returns whether the profile needs the accounts of ended threads. A wait for a thread's end
-    /// is recognized by that thread's account.
+    /// Returns whether the profile needs the accounts of ended threads. The tool recognizes a wait
+    /// for a thread's end by the account of that thread.
     fn wants_thread_ends(&self) -> bool {
         self.clocks.is_some() || self.output.needs().accounts || self.stacks().objects
     }

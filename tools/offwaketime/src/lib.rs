@@ -46,7 +46,8 @@ impl StackTool for Arguments {
         let choice = self.stacks.choice(&self.output, &self.target);
         let is_chain = self.follows_chain();
         StackChoice {
-            // A chain ends at a thread that it already has, so threads must be told apart.
+            // A chain ends at a thread that it already contains, so the profile must distinguish
+            // threads.
             per_thread: choice.per_thread || is_chain,
             per_process: choice.per_process || is_chain,
             objects: choice.objects || self.intervals.need_objects(),
@@ -58,7 +59,7 @@ impl StackTool for Arguments {
         object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         let stacks = self.stacks();
         stacks.configure_objects(object, kernel)?;
-        // A wait for a thread's end is recognized by that thread's account.
+        // The tool recognizes a wait for a thread's end by the account of that thread.
         object.set(
             bpf::constants::WANT_THREAD_ENDS,
             stacks.objects || self.output.needs().accounts,

@@ -6,8 +6,8 @@ use cli::values;
 use loader::Event;
 use profile::Rate;
 
-/// Default frequency in samples per second, as in bcc. It divides no common timer frequency, so
-/// that samples do not run in step with the work that they measure.
+/// Default frequency in samples per second, as in bcc. The frequency divides no common timer
+/// frequency, so samples do not run in step with the measured work.
 const DEFAULT_FREQUENCY: u64 = 49;
 
 /// Show where threads run: sampled stacks with their counts.

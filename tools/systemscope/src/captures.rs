@@ -35,7 +35,7 @@ pub(crate) fn pair(before: &Path, after: &Path) -> anyhow::Result<(Profile, Prof
     Ok(both.into())
 }
 
-/// Limits the memory for work on captures of so many bytes.
+/// Limits the memory of this process for work on captures of `bytes` in all.
 fn limit_memory(bytes: u64) {
     let most = bytes.saturating_mul(MEMORY_OF_A_BYTE).max(LEAST_MEMORY);
     let refusal = "systemscope: this takes more memory than any capture of this size from our tools: do not trust the file, or write folded, pprof or json, which take the least";
@@ -56,10 +56,10 @@ pub(crate) struct CaptureFlags {
 }
 
 impl CaptureFlags {
-    /// Reads all captures, as they were written.
+    /// Reads all captures, and does not join them.
     ///
     /// # Errors
-    /// The first file that cannot be read.
+    /// A file cannot be read.
     pub(crate) fn read(&self) -> anyhow::Result<Vec<Profile>> {
         Ok(self.files()?.into_iter().flatten().collect())
     }

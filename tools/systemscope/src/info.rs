@@ -107,7 +107,8 @@ fn setting(file: &str) -> String {
     text.map_or("unknown".to_owned(), |text| text.trim().to_owned())
 }
 
-/// Returns the useful capabilities that this process has, and the ones that it lacks.
+/// Returns the useful capabilities that this process has, and the useful capabilities that it
+/// lacks.
 fn capabilities() -> String {
     let named = |wanted: bool| {
         let capabilities = loader::capabilities().into_iter();

@@ -69,7 +69,7 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
         let merged = accounted(captures.joined()?)?;
         let run = Run::of(&merged);
         let limits = Limits { processes, tables };
-        // The capture has the command lines of processes; none were read before.
+        // The capture has the command lines of processes. This command read none before.
         let before = BTreeMap::new();
         let rest = "--tables N lists those of N processes";
         let look = cli::report_look(&std::io::stdout()).with_details(verbose);

@@ -79,7 +79,7 @@ pub(crate) struct Outcome {
 }
 
 impl Child {
-    /// Starts a child, with one end of a socket that `--control-fd` names.
+    /// Starts a child, and passes it one end of a socket with `--control-fd`.
     ///
     /// # Errors
     /// The program cannot be found or started.
@@ -173,14 +173,14 @@ impl Child {
             match self.control.read(&mut bytes) {
                 Ok(0) => self.closed = true,
                 Ok(length) => self.unread.extend(&bytes[..length]),
-                // Nothing is left to read now. Or the child ended without reading the last lines,
-                // which resets the socket; the next read then returns 0.
+                // No bytes are left to read now, or the child ended without reading the last lines.
+                // The end then resets the socket, and the next read returns 0.
                 Err(_) => break,
             }
         }
         while let Some(end) = self.unread.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
-            // The child's last line, its losses, is in the capture as well.
+            // The child's last line has its losses, which are in the capture as well.
             self.ready |= line == b"ready\n";
             self.open |= line == b"open\n";
             self.gone |= line == b"gone\n";
@@ -200,7 +200,8 @@ impl Child {
     /// Waits for the child's end, and returns its results.
     ///
     /// # Errors
-    /// The child failed (the error is its last line on stderr), or its data are no capture.
+    /// The child failed, or its data are no capture. The error of a failed child is its last line
+    /// on stderr.
     pub(crate) fn finish(&mut self) -> anyhow::Result<Outcome> {
         let data = join(self.data.take());
         let lines = join(self.lines.take()).unwrap_or_default();
@@ -237,7 +238,7 @@ impl AsFd for Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // In most cases the child has been waited for; then both calls do nothing.
+        // In most cases wallclock has waited for the child, and both calls do nothing.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,7 +1,7 @@
 //! The time of each CPU in the window, from the kernel's account in `/proc/stat`.
 //!
-//! `/proc/schedstat` has each CPU's time with threads in ns. But the kernel adds a thread's turn
-//! there only after the turn, so a thread that runs alone for seconds is missing.
+//! `/proc/schedstat` has each CPU's time with threads in ns. But the kernel adds a thread's turn to
+//! it only after the turn. The time of a thread that runs for seconds without a switch is missing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ pub(crate) struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Returns times without a reading. `is_needed`: a failed reading is an error.
+    /// Returns times without a reading. If `is_needed` is set, a failed reading is an error.
     pub(crate) fn new(is_needed: bool) -> CpuTimes {
         CpuTimes {
             is_needed,
@@ -33,8 +33,8 @@ impl CpuTimes {
         }
     }
 
-    /// Takes each reading that is due: one at the window's start and one at its end, both in ns of
-    /// CLOCK_MONOTONIC.
+    /// Takes each reading that is due. One reading is due at the window's start and one at its end,
+    /// both in ns of CLOCK_MONOTONIC.
     ///
     /// # Errors
     /// `/proc/stat` cannot be read, and is needed.
@@ -61,14 +61,14 @@ impl CpuTimes {
     }
 
     /// Returns the time of each CPU between the two readings; `None` if one is missing. `ran_ns` is
-    /// the time that threads ran in between.
+    /// the time that threads ran between the readings.
     pub(crate) fn between(&self, ran_ns: u64) -> Option<Cpus> {
         let cpus = self.stop.as_ref()?.since(self.start.as_ref()?);
         (!cpus.each.is_empty()).then_some(Cpus { ran_ns, ..cpus })
     }
 }
 
-/// One reading of all CPUs that are online; without any if they could not be read.
+/// One reading of all CPUs that are online; empty if the times could not be read.
 #[derive(Default)]
 struct Reading {
     at_ns: u64,

@@ -46,7 +46,7 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
             (None, None) => Targets::open_ended(&arguments.cgroups, wait),
         };
         let outputs = Outputs::new(&arguments, &targets.pids, command.as_ref())?;
-        // Command lines are read now, as an ended process has none.
+        // wallclock reads command lines now, because an ended process has none.
         let pids = targets.pids.iter().copied();
         let pids = pids.chain(arguments.cgroups.processes());
         let commands: BTreeMap<u32, Text> = pids.map(|pid| (pid, command_line_of(pid))).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Interval between two updates of the bar.
+/// Time between two updates of the bar.
 const TICK: Duration = Duration::from_millis(200);
 
 /// A progress bar, or none. The library removes the bar from the screen when it is dropped.

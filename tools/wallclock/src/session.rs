@@ -17,10 +17,10 @@ use crate::targets::Targets;
 
 /// Maximum time that the children may take to attach.
 const ATTACH_LIMIT: Duration = Duration::from_secs(60);
-/// Maximum sleep before everything is checked again.
+/// Maximum sleep before wallclock checks the children, the targets and the signals again.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
-/// Time between the order and the window's start, and between the order and an early end. Both
-/// children receive the order within it, and read the state of all threads before the start.
+/// Time between the order and the window's start, and between the order and an early end. Within
+/// this time both children receive the order, and read the state of all threads before the start.
 const LEAD_NS: u64 = 20_000_000;
 
 /// Results of a measurement.
@@ -120,7 +120,8 @@ struct Session<'a> {
     children: [Child; 2],
     outcomes: [Option<Outcome>; 2],
     targets: Targets,
-    /// True if processes other than the named ones may be targets: descendants or awaited ones.
+    /// True if processes other than the named processes may be targets: descendants or awaited
+    /// processes.
     is_tree: bool,
     cpus: CpuTimes,
     signals: &'a Signals,
@@ -212,7 +213,7 @@ impl Session<'_> {
             } else {
                 self.read_cpus(start, stop)?
             };
-            // If nothing can end the window sooner, only the children matter.
+            // If no signal or target can end the window sooner, only the children matter.
             self.wait(patience, may_end_early)?;
             self.collect()?;
         }
@@ -246,8 +247,8 @@ impl Session<'_> {
         Ok(patience.min(LONGEST_PATIENCE))
     }
 
-    /// Takes the results of the children that have hung up. A child that failed ends the
-    /// measurement, whatever the other child does.
+    /// Takes the results of the children that have hung up. The failure of one child ends the
+    /// measurement, also if the other child succeeds.
     fn collect(&mut self) -> anyhow::Result<()> {
         for (child, outcome) in self.children.iter_mut().zip(&mut self.outcomes) {
             if child.has_hung_up() && outcome.is_none() {
@@ -257,8 +258,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sleeps until a child sends a line, or `patience` has passed; with `watches_targets` also until
-    /// a signal arrives or a process ends.
+    /// Sleeps until a child sends a line, or `patience` has passed. With `watches_targets` a signal
+    /// or the end of a process also ends the sleep.
     fn wait(&mut self, patience: Duration, watches_targets: bool) -> anyhow::Result<()> {
         let until_tick = self
             .progress

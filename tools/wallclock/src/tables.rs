@@ -127,7 +127,7 @@ pub(crate) fn busiest(parts: &[Part<'_>], most: usize) -> HashSet<u32> {
     busy.into_iter().map(|(_, pid)| pid).collect()
 }
 
-/// Writes a line that names the place of the threads of processes whose threads are not listed.
+/// Writes a line that names the place of the threads that the report does not list.
 pub(crate) fn write_rest(rest: usize, place: &str, writer: &mut dyn Write) -> io::Result<()> {
     match rest {
         0 => Ok(()),
@@ -136,7 +136,7 @@ pub(crate) fn write_rest(rest: usize, place: &str, writer: &mut dyn Write) -> io
     }
 }
 
-/// Writes the report: of one process, or of several, with the threads of the busiest.
+/// Writes the report of one process, or of several processes with the threads of the busiest.
 ///
 /// `before` has the command lines that were read before measuring. `place` names the place of the
 /// threads that are not listed.

@@ -1,4 +1,4 @@
-//! The processes to measure: handles that tell when they end, and their command lines.
+//! The processes to measure: handles that show when they end, and their command lines.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -87,8 +87,8 @@ impl Targets {
         self.pids.is_empty() && !self.awaited.is_empty() || self.awaits_members
     }
 
-    /// Removes processes that have ended. Returns whether no target is left; a cgroup or machine
-    /// always may have more.
+    /// Removes processes that have ended. Returns whether no target is left. A cgroup or a machine
+    /// may always get more targets.
     pub(crate) fn remove_ended(&mut self) -> bool {
         self.alive.retain(|handle| !handle.has_ended());
         self.alive.is_empty() && !self.may_grow

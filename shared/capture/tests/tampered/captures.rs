@@ -1,4 +1,4 @@
-//! Checks that hold for any bytes as a capture. The fuzz target uses them, too.
+//! Checks on a capture of arbitrary bytes. The fuzz target also uses these checks.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ pub(crate) fn check(bytes: &[u8]) {
         }
     }
     let (_, cost) = tamper::cost(|| read_what_is_whole(&capture[..]));
-    // A sample takes at least ten bytes in the file, and with its place 150 bytes in memory.
+    // A sample takes at least ten bytes in the file, and 150 bytes in memory with its entry in the
+    // hash table.
     assert!(cost.bytes < (1 << 20) + 256 * bytes.len(), "{cost:?}");
 }
 

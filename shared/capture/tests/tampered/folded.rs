@@ -1,4 +1,4 @@
-//! Checks that hold for any bytes as folded stacks. The fuzz target uses them, too.
+//! Checks on folded stacks of arbitrary bytes. The fuzz target also uses these checks.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Feeds folded stacks and captures that were tampered with to their readers. A reader must not
-//! stop, nor take more time and memory than the size of the input justifies.
+//! Feeds tampered folded stacks and captures to their readers. A reader must not panic, nor take
+//! more time and memory than the size of the input justifies.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod captures;

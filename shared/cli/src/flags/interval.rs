@@ -89,14 +89,14 @@ fn reasons(word: &str) -> Result<Reasons, String> {
 }
 
 impl IntervalFlags {
-    /// Returns the chosen reasons; empty means that any time counts.
+    /// Returns the chosen reasons; none if all time counts.
     #[must_use]
     pub fn reasons(&self) -> Vec<Reason> {
         let words = self.only_reasons.iter();
         words.flat_map(|Reasons(meant)| meant).copied().collect()
     }
 
-    /// Returns whether the flags need the resource of each wait, and whether threads had work.
+    /// Returns whether the flags need the resource and the idleness of each wait.
     #[must_use]
     pub fn need_objects(&self) -> bool {
         !self.only_reasons.is_empty() || self.idle != IdleTime::Show

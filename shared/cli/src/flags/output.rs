@@ -89,7 +89,7 @@ pub struct FrameFlags {
 }
 
 impl FrameFlags {
-    /// Returns what must be looked up in debug information.
+    /// Returns the parts of debug information that the flags need.
     #[must_use]
     pub fn sources(&self) -> Sources {
         match (self.inline, self.srcline) {
@@ -191,7 +191,7 @@ impl OutputFlags {
         pair(&formats, &files, &Folded)
     }
 
-    /// Returns what must be measured for the formats and the flags.
+    /// Returns the data that the formats and the flags need.
     #[must_use]
     pub fn needs(&self) -> Needs {
         let (mut formats, files) = self.named();

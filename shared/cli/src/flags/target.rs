@@ -10,7 +10,7 @@ use regex::Regex;
 use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlags};
 use crate::{HeldCommand, Processes, values};
 
-/// Maximum processes that a description lists; of more it gives the number.
+/// Maximum processes that a description lists. A description of more processes gives their number.
 const MOST_LISTED: usize = 32;
 
 /// Flags that choose the targets. Without any, every thread of the machine is a target.
@@ -86,10 +86,12 @@ impl ProcessFlags {
 }
 
 impl TargetFlags {
-    /// Checks that every process, thread and cgroup of the flags exists, or may be waited for.
+    /// Checks that every process, thread and cgroup of the flags exists, or that `--wait` can wait
+    /// for it.
     ///
     /// # Errors
-    /// The first one that does not exist, and how to find the right one.
+    /// A target does not exist. The error names the first such target and a way to find the right
+    /// one.
     pub fn validate(&self) -> anyhow::Result<()> {
         self.wait.check(&self.processes, &self.cgroups)?;
         check_processes(&Processes::given(self.processes.all()))?;
@@ -99,7 +101,7 @@ impl TargetFlags {
     /// Checks that the user stacks of each process given by its ID can be unwound.
     ///
     /// # Errors
-    /// The first process that runs 32-bit code.
+    /// A process runs 32-bit code. The error names the first such process.
     pub fn validate_width(&self) -> anyhow::Result<()> {
         check_width(&Processes::given(self.processes.all()))
     }
@@ -170,10 +172,10 @@ impl TargetFlags {
     }
 }
 
-/// Checks that each ID is that of a process in the caller's PID namespace.
+/// Checks that each ID belongs to a process in the caller's PID namespace.
 ///
 /// # Errors
-/// The first ID that is not, and how to find the right one.
+/// The check fails. The error names the first wrong ID and a way to find the right one.
 pub fn check_processes(pids: &[u32]) -> anyhow::Result<()> {
     for &pid in pids {
         match process_of(pid)? {
@@ -190,7 +192,7 @@ pub fn check_processes(pids: &[u32]) -> anyhow::Result<()> {
 /// Checks that no process runs 32-bit code, whose stacks cannot be unwound.
 ///
 /// # Errors
-/// The first process that does, and a way to measure it.
+/// A process runs 32-bit code. The error names the first such process and a way to measure it.
 pub fn check_width(pids: &[u32]) -> anyhow::Result<()> {
     match pids.iter().find(|pid| process::runs_32_bit_code(**pid)) {
         Some(pid) => bail!(
@@ -201,10 +203,10 @@ pub fn check_width(pids: &[u32]) -> anyhow::Result<()> {
     }
 }
 
-/// Checks that each ID is that of a thread in the caller's PID namespace.
+/// Checks that each ID belongs to a thread in the caller's PID namespace.
 ///
 /// # Errors
-/// The first ID that is not, and how to find the right one.
+/// The check fails. The error names the first wrong ID and a way to find the right one.
 pub fn check_threads(tids: &[u32]) -> anyhow::Result<()> {
     for &tid in tids {
         if process_of(tid)?.is_none() {

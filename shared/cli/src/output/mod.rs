@@ -67,7 +67,7 @@ impl Output {
         self.path.is_none()
     }
 
-    /// Writes what `body` writes, buffered. A file appears under its name, and replaces an older
+    /// Writes the output of `body`, buffered. A file appears under its name, and replaces an older
     /// one, only after all of it is written.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Spool {
         Ok(Some(Spool { output, path, file }))
     }
 
-    /// Adds what `body` writes.
+    /// Adds the output of `body`.
     ///
     /// # Errors
     /// A write fails.
@@ -199,8 +199,8 @@ pub fn write_file(
 enum Destination {
     /// A device or a pipe, which is written directly.
     Stream(Place),
-    /// A file that is renamed from the temporary file beside it once it is whole. It keeps the
-    /// `mode` of the file that it replaces, if the caller owns that file.
+    /// A regular file. The temporary file beside it gets its name once all data is written. The new
+    /// file keeps the `mode` of the file that it replaces, if the caller owns that file.
     Regular {
         temporary: NamedTempFile,
         mode: Option<u32>,
@@ -248,7 +248,7 @@ fn write_stdout(body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::
     })
 }
 
-/// Runs the body over a buffer and flushes it, so that no error is lost.
+/// Runs `body` over a buffer and flushes the buffer, so that no error is lost.
 fn buffered(
     target: impl Write,
     body: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -1,8 +1,8 @@
 //! The place that a path leads to: an open folder, and a name in it.
 //!
 //! Root may write to a folder such as `/tmp`, where other users also write. A link that another
-//! user left there must not choose which file is replaced, whatever `fs.protected_symlinks` is.
-//! So only links that root or the caller owns are followed.
+//! user left there must not choose the file that is replaced, even if `fs.protected_symlinks` is 0.
+//! So [`Place::find`] follows only links that root or the caller owns.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -22,7 +22,7 @@ use rustix::process::geteuid;
 /// Maximum links that are followed: `MAXSYMLINKS` of the kernel's include/linux/namei.h.
 const MOST_LINKS: usize = 40;
 
-/// A name in an open folder. It stays in that folder even if the path later leads elsewhere.
+/// A name in an open folder. The place stays in that folder even if the path later leads elsewhere.
 #[derive(Debug)]
 pub struct Place {
     folder: OwnedFd,
@@ -38,7 +38,7 @@ pub(super) enum Existing {
     File {
         mode: Option<u32>,
     },
-    /// A pipe, a device, or an open file of this process. It is written directly.
+    /// A pipe, a device, or an open file of this process, which is written directly.
     Stream,
 }
 
@@ -134,9 +134,9 @@ impl Place {
         self.folder().join(&self.name)
     }
 
-    /// Opens a file that is written directly. The function takes hold of the file with O_PATH, checks
-    /// it, and opens the held file. So it never opens a file that another user puts under the name
-    /// in between.
+    /// Opens a file that is written directly. The function gets a descriptor of the file with
+    /// O_PATH, checks the file, and opens it by the descriptor. So the function never opens a file
+    /// that another user puts under the name in between.
     ///
     /// # Errors
     /// The file cannot be opened, or has become a pipe of another user.

@@ -56,7 +56,7 @@ impl Cgroups {
     }
 
     /// Finds the cgroup of a unit of the system's systemd: `nginx` means `nginx.service`. Users can
-    /// start units of any name; these are found by their paths only.
+    /// start units of any name. Only [`Cgroups::from_path`] finds the units of users.
     ///
     /// # Errors
     /// No cgroups are mounted, or several units of the system have this name.
@@ -122,8 +122,8 @@ fn mount() -> Result<CgroupMount, String> {
     CgroupMount::find().map_err(|error| error.to_string())
 }
 
-/// Returns the containers of a name that may be started, or started again. These are the one found,
-/// or else the ones that runtimes have on file below the folder `root`.
+/// Returns the containers of a name that may start or start again. The result is `found`, or else
+/// the containers in the runtimes' files below the folder `root`.
 fn awaited_containers(found: Option<&Container>, name: &str, root: &Path) -> Vec<AwaitedCgroup> {
     if let Some(container) = found {
         return vec![awaited_restart(container)];
@@ -135,7 +135,7 @@ fn awaited_containers(found: Option<&Container>, name: &str, root: &Path) -> Vec
     ids.map(AwaitedCgroup::OfContainer).collect()
 }
 
-/// Returns the cgroup that a container has when it is started again.
+/// Returns the cgroup that a container has when it starts again.
 fn awaited_restart(container: &Container) -> AwaitedCgroup {
     if container.id.is_empty() || container.cgroup.below_delegated {
         AwaitedCgroup::At(container.cgroup.path.clone())
@@ -197,7 +197,8 @@ fn has_prefix(id: &str, digits: &str) -> bool {
     digits.len() >= LEAST_DIGITS && is_hexadecimal(digits) && id.starts_with(digits)
 }
 
-/// Returns the only match, without the matches whose cgroups lie inside another's.
+/// Returns the only match. A match does not count if its cgroup lies inside the cgroup of another
+/// match.
 ///
 /// # Errors
 /// Several matches remain.
@@ -265,7 +266,7 @@ fn similar<'a>(wanted: &str, names: impl Iterator<Item = (&'a str, &'a str)>) ->
     shown
 }
 
-/// Returns the same, or all display texts in order if no name is similar.
+/// Returns the display texts of similar names, or all display texts in order if no name is similar.
 fn similar_or_all<'a>(
     wanted: &str,
     names: impl Iterator<Item = (&'a str, &'a str)> + Clone,
@@ -280,7 +281,8 @@ fn similar_or_all<'a>(
     shown
 }
 
-/// Returns the error for a cgroup, unit or container that does not exist, with `others` that do.
+/// Returns the error for a cgroup, unit or container that does not exist. The error lists `others`,
+/// which exist.
 fn describe_missing(what: &str, mount: &CgroupMount, others: &[&str]) -> String {
     let folder = mount.folder().display();
     if others.is_empty() {
@@ -353,7 +355,8 @@ mod tests {
             container("/c", "9999aaaa", "web"),
             container("/d", "", "abcd"),
             container("/e", "ffff0000", "shop/api"),
-            // Nested, as Docker in Docker: the outer cgroup includes the inner one.
+            // The containers are nested, as in Docker in Docker. The outer cgroup includes the
+            // inner one.
             container("/f", "eeee0000", "nest"),
             container("/f/g", "eeee0000", "nest"),
             container("/f/h", "dddd0000", "inner"),

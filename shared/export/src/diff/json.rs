@@ -59,7 +59,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// The names of a function or stack, which are looked up as they are written.
+/// Names of a function or stack. The serializer looks them up while it writes.
 struct Names<'a>(&'a Diff, Subject);
 
 impl Serialize for Names<'_> {

@@ -12,7 +12,8 @@ use profile::{Profile, State, Unit};
 
 use crate::measure::{Measure, state_name};
 
-/// Returns the name of a state; without a state, the name of what the profile measures.
+/// Returns the name of a state. Without a state, returns the name of the quantity that the profile
+/// measures.
 fn state_label(profile: &Profile, state: Option<State>) -> &'static str {
     match (state, profile.unit) {
         (Some(state), _) => state_name(state),

@@ -1,4 +1,4 @@
-//! One JSON object per interval, on a line of its own. Times are nanoseconds.
+//! One JSON object per period, on a line of its own. Times are in ns.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::quantiles::recorded;
 struct Interval<'a> {
     mode: &'static str,
     unit: &'static str,
-    /// Start of the interval, in ns of CLOCK_MONOTONIC.
+    /// Start of the period, in ns of CLOCK_MONOTONIC.
     start_ns: u64,
     end_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,11 +35,11 @@ struct Spans<'a> {
     p99_ns: u64,
     #[serde(rename = "p99.9_ns")]
     p999_ns: u64,
-    /// Buckets as their shortest length, longest length and count.
+    /// Buckets, each as its shortest length and longest length in ns, and its number of spans.
     buckets: Vec<(u64, u64, u64)>,
 }
 
-/// Writes one interval, with the time of day at its end if given.
+/// Writes one period, with the time of day at its end if given.
 ///
 /// # Errors
 /// Returns the errors of `writer`.

@@ -6,12 +6,12 @@ use profile::spans::{Distribution, Histogram};
 
 use super::{id_name, unit_name};
 
-/// Maximum rows of the narrow layout. More rows have longer lengths, which leave less width for
+/// Maximum rows of the narrow layout. Longer lengths make more rows, and leave less width for
 /// stars.
 const NARROW_ROWS: usize = 32;
 
-/// Writes one interval: an empty line, the time of day if given, and a
-/// histogram for each owner; at the end average, total and count if `summary`.
+/// Writes one period: an empty line, the time of day if given, and a histogram for each owner. With
+/// `summary` average, total and count follow.
 ///
 /// # Errors
 /// Returns the errors of `writer`.
@@ -79,7 +79,7 @@ fn write_histogram(histogram: &Histogram, unit: &str, writer: &mut dyn Write) ->
     Ok(())
 }
 
-/// Returns the number of spans from each power of two on. A length of 0 counts as 1.
+/// Returns the number of spans between each power of two and the next. A length of 0 counts as 1.
 fn rows(histogram: &Histogram) -> Vec<u64> {
     let mut rows = Vec::new();
     for (number, bucket) in histogram.buckets().filter(|(_, bucket)| bucket.spans > 0) {

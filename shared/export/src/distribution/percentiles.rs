@@ -13,7 +13,7 @@ use super::quantiles::recorded;
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-/// Writes one interval: an empty line, the time of day if given, and the table.
+/// Writes one period: an empty line, the time of day if given, and the table.
 ///
 /// # Errors
 /// Returns the errors of `writer`.

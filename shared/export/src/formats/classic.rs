@@ -10,8 +10,8 @@
 //!
 //! ```
 //!
-//! With wakers the events read downwards: the waker's stack from its root, then the sleeper's from
-//! its leaf.
+//! With wakers, a record goes down in the order of events: the waker's stack from its root, then
+//! the sleeper's stack from its leaf.
 //!
 //! ```text
 //!     waker:           producer 1234
@@ -37,9 +37,9 @@ use crate::format::{Format, Needs};
 use crate::text::frames::{FrameNames, reason_frame, thread_name, wakers};
 use crate::text::options::{Options, Written};
 
-/// The classic format: the lightest stack comes first so that the heaviest stands next to the
-/// prompt. It leaves out the same stacks as [`Folded`](crate::folded::Folded). With `per_thread`
-/// the IDs are `PID/TID`.
+/// The classic format. The lightest stack comes first, so that the heaviest stack is next to the
+/// prompt. The format leaves out the same stacks as [`Folded`](crate::folded::Folded). With
+/// `per_thread` the IDs are `PID/TID`.
 pub struct Classic;
 
 impl Format for Classic {
@@ -68,8 +68,8 @@ impl Format for Classic {
         options: &Options,
         writer: &mut dyn Write,
     ) -> io::Result<Written> {
-        // Records can be long, so 128 bits of a keyed hash identify a record. It is built again
-        // when it is written.
+        // Records can be long, so 128 bits of a keyed hash identify a record. The writer builds the
+        // record again to write it.
         let names = FrameNames::new(profile, options);
         let hashers = [RandomState::new(), RandomState::new()];
         let mut sums: RowMap<[u64; 2], u64> = RowMap::default();
@@ -143,7 +143,7 @@ fn leaf_first<'a>(
     let mut frames: Vec<Cow<'_, str>> = reason.into_iter().collect();
     frames.extend(part(sample.stack.kernel));
     if options.delimited && !frames.is_empty() && !sample.stack.user.is_empty() {
-        // bcc's offcputime prints `--` here, its offwaketime `-`.
+        // bcc's offcputime prints `--` here, and its offwaketime prints `-`.
         let delimiter = if sample.wakers.is_none() { "--" } else { "-" };
         frames.push(delimiter.into());
     }

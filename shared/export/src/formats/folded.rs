@@ -1,6 +1,6 @@
 //! Folded stacks: `comm;root;…;leaf VALUE`, equal lines summed, ordered by stack. Each waker
-//! follows as `--;leaf;…;root;comm`, so a line read from its end goes from each waker to the thread
-//! it woke.
+//! follows as `--;leaf;…;root;comm`, so a line that is read from its end goes from each waker to
+//! the thread that it woke.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ use crate::format::{Format, Needs};
 use crate::text::lines::Lines;
 use crate::text::options::{Options, Written};
 
-/// The folded format. It sums nanoseconds first and cuts sums to microseconds once. It leaves out
-/// lines that come to 0 and counts them.
+/// The folded format. The writer sums nanoseconds first, and rounds each sum down to microseconds
+/// once. It leaves out lines with a value of 0, and counts them.
 pub struct Folded;
 
 impl Format for Folded {
@@ -160,7 +160,7 @@ mod tests {
         );
     }
 
-    /// The thread, stack and state of a sample, in words.
+    /// The thread, stack and state of a sample, as texts.
     #[derive(Clone, Debug)]
     struct Words {
         comm: String,
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Returns every sample in words.
+    /// Returns every sample as a text, with its weight.
     fn read_out(profile: &Profile) -> BTreeMap<String, Weight> {
         let stack = |id: StackId| -> Vec<_> {
             let frames = profile.frames_of(id);

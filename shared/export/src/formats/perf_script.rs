@@ -2,9 +2,9 @@
 //! periods in nanoseconds.
 //!
 //! Readers that fold stacks add up periods. speedscope uses the times instead: a sample lasts from
-//! the middle between it and the previous sample to the middle between it and the next. So each
-//! stack has two samples, at the ends of a span that is as long as the stack's time. Each sample
-//! has half of that time. The spans of a thread follow one another from the window's start on, so
+//! the middle of the gap before it to the middle of the gap after it. So each stack has two
+//! samples, at the ends of a span that is as long as the stack's time. Each sample has half of that
+//! time as its period. The spans of a thread follow one another from the window's start on, so
 //! readers show threads side by side.
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::text::options::{Options, Written};
 /// The `perf script` format.
 pub struct PerfScript;
 
-/// Text in parentheses behind a frame whose file is not known.
+/// Text in parentheses behind a frame of unknown file.
 const UNKNOWN: &str = "[unknown]";
 
 impl Format for PerfScript {

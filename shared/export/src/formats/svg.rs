@@ -190,7 +190,7 @@ pub(crate) fn common_options(caption: &Caption, count_name: &str) -> flamegraph:
     options
 }
 
-/// Cuts the title to the width of the graph, since command lines can be long.
+/// Cuts the title to the width of the graph, because command lines can be long.
 fn shortened(title: &str) -> String {
     match title.char_indices().nth(LONGEST_TITLE) {
         Some((end, _)) => format!("{}…", &title[..end]),
@@ -199,7 +199,7 @@ fn shortened(title: &str) -> String {
 }
 
 /// Replaces the blank after a leading `#`: inferno skips lines that start with `# `, and a thread's
-/// name can start so.
+/// name can start with them.
 pub(crate) fn not_a_comment(line: &str) -> Cow<'_, str> {
     match line.trim_start().strip_prefix("# ") {
         Some(rest) => format!("#\u{a0}{rest}").into(),
@@ -272,7 +272,7 @@ fn shaded(base: Color, name: &str) -> Color {
 }
 
 /// Returns the shade of a leaf by its wait: from dark for locks, the first reason, to light for the
-/// last. Idle waits are pale, whatever their reason.
+/// last. Idle waits are pale for every reason.
 fn blue_of_wait(wait: Wait) -> Color {
     if wait.idleness.is_idle() {
         return PALE;
@@ -295,7 +295,7 @@ fn hash(name: &str) -> u64 {
     })
 }
 
-/// Writes a picture that says that no time was measured.
+/// Writes a picture with the text that no time was measured.
 pub(crate) fn write_empty(caption: &Caption, writer: &mut dyn Write) -> io::Result<()> {
     let title = escape(&caption.title);
     writeln!(

@@ -41,7 +41,7 @@ impl Format for Waits {
     ) -> io::Result<Written> {
         let mut objects = Objects::default();
         for (sample, weight) in profile.samples.iter() {
-            // A sample without a state says only that its thread was off the CPU.
+            // A sample without a state shows only that its thread was off the CPU.
             if sample.state.is_none_or(|state| state == State::Blocked) {
                 objects.add_blocked(weight.value);
                 objects.add(profile, sample, weight);
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!(waits(&blocked()), expected);
     }
 
-    /// Returns a profile with 3 s of waits for a lock and 1 s of waits for an unknown reason. One
-    /// thread ends 2 s of the waits for the lock.
+    /// The profile has 3 s of waits for a lock and 1 s of waits for an unknown reason. One thread
+    /// ends 2 s of the waits for the lock.
     #[test]
     fn a_lock_is_there_with_who_held_it_and_where_it_was_released() {
         let mut profile = Profile::new(Unit::Nanoseconds);

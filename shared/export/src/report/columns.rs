@@ -10,7 +10,7 @@ pub(super) const COLUMNS: [&str; 12] = [
     "switches",
 ];
 
-/// Sentence that points to the explanation of the columns.
+/// Reference to the explanation of the columns.
 pub(super) const EXPLAINED: &str = "`wallclock --explain` says what the columns mean.";
 
 /// Returns the cells of a thread's row.

@@ -11,17 +11,17 @@ use super::numbers::{count, percent, seconds};
 /// Times of the machine's CPUs in the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    /// Nanoseconds from the first reading to the second.
+    /// Time from the first reading to the second, in ns.
     pub length_ns: u64,
-    /// Nanoseconds that all threads ran in the window, by the threads' clocks.
+    /// Time that all threads ran in the window, in ns, by the threads' clocks.
     pub ran_ns: u64,
     /// CPUs that were online at both readings, by number.
     pub each: Vec<Cpu>,
-    /// Number of CPUs that were online at one reading alone.
+    /// Number of CPUs that were online at only one of the readings.
     pub left_out: u64,
 }
 
-/// Nanoseconds of one CPU, by the kernel's account.
+/// Times of one CPU in ns, by the kernel's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     /// Number of the CPU.
@@ -34,7 +34,7 @@ pub struct Cpu {
     pub stolen_ns: u64,
 }
 
-/// Programs that used the machine's CPUs, as far as that is known.
+/// Use of the machine's CPUs by programs, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuUse {
     /// Number of CPUs; 0 if it is not known.
@@ -86,8 +86,8 @@ impl CpuUse {
         }
     }
 
-    /// Describes the use: `2 CPUs, 100 % busy: mariadbd 44 %, others 56 %`. It gives the number
-    /// alone if the times are not known, and nothing if the number is not known either.
+    /// Describes the use: `2 CPUs, 100 % busy: mariadbd 44 %, others 56 %`. If the times are
+    /// unknown, the text has only the number. If the number is unknown, the text is empty.
     pub(super) fn describe(&self) -> String {
         if self.cpus == 0 {
             return String::new();
@@ -144,7 +144,7 @@ pub fn write(run: &Run, cpus: &Cpus, writer: &mut dyn Write) -> io::Result<()> {
             count(cpus.left_out, "CPU")
         )?;
     }
-    // The readings can be late, so shares are added up, not times.
+    // The readings can be late, so the sum is of shares, not of times.
     let clocked = nanoseconds(run.measured).saturating_mul(cpus.each.len() as u64);
     let share = |time: u64, whole: u64| time as f64 / whole.max(1) as f64 * 100.0;
     writeln!(
@@ -204,7 +204,7 @@ mod tests {
             ran_ns: 7_480_000_000,
             each: vec![
                 cpu(0, 500_000_000, 20_000_000, 0),
-                // More idle time than the window has: the kernel counts in ticks.
+                // This idle time is longer than the window, because the kernel counts in ticks.
                 cpu(3, 2_004_000_000, 0, 100_000_000),
             ],
             left_out: 1,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use profile::{Process, Profile, Text, text};
 
-/// Maximum number of parents searched for a command line: in a file, processes can be each other's
+/// Maximum number of parents searched for a command line. In a file, processes can be each other's
 /// parents.
 const MOST_PARENTS: usize = 32;
 
@@ -49,8 +49,8 @@ impl<'a> Known<'a> {
     }
 
     /// Returns a process's command line on one line. A process without one has the command line of
-    /// the process that it was forked from. Without any, it returns the name in brackets, as `ps`
-    /// shows kernel threads.
+    /// the process that it was forked from. If no process has one, the function returns the name in
+    /// brackets, as `ps` shows kernel threads.
     #[must_use]
     pub fn command_line(&self, pid: u32, name: &str) -> String {
         let mut asked = pid;

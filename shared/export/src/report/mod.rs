@@ -25,12 +25,12 @@ pub use processes::write as write_processes;
 pub use thread::write as write_thread;
 pub(crate) use waits::objects::Objects;
 
-/// Settings and outcome of a run, the same in all of its reports.
+/// Settings and outcome of a run, which all its reports share.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The time asked for.
+    /// Length that the user requested, or the length of the window if the user gave none.
     pub requested: Duration,
-    /// The time measured.
+    /// Length of the window.
     pub measured: Duration,
     /// Cause of the window's end.
     pub ending: Ending,
@@ -48,7 +48,7 @@ pub struct Run {
     pub unclocked: Unclocked,
     /// Number of CPUs online; 0 if it is not known.
     pub cpus: u32,
-    /// Times of the CPUs, where they were measured.
+    /// Times of the CPUs, if they were measured.
     pub cpu_times: Option<Cpus>,
     /// Set if the whole machine was measured.
     pub is_of_machine: bool,
@@ -61,7 +61,7 @@ pub struct Run {
 pub enum CommandEnd {
     /// The command exited with this status.
     Exited(i32),
-    /// This signal ended the command.
+    /// A signal with this number ended the command.
     Killed(i32),
     /// The command still runs.
     Running,
@@ -100,7 +100,7 @@ impl Run {
     }
 }
 
-/// A process with its threads that were seen.
+/// A process with its measured threads.
 #[derive(Clone, Debug)]
 pub struct Process<'a> {
     /// The PID.

@@ -6,7 +6,7 @@ use profile::Ending;
 
 use super::Run;
 
-/// Least share of a whole that counts as nearly all of it, in per cent.
+/// Minimum share of a whole that counts as nearly the whole, in per cent.
 const NEARLY_ALL: u64 = 95;
 
 /// Returns nanoseconds in seconds with three decimals.
@@ -23,8 +23,8 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// Returns a coverage in per cent; `-` if there is none. It is cut, not rounded: 100.0 means that
-/// nothing is missing.
+/// Returns a coverage in per cent, rounded down, so that 100.0 means that nothing is missing.
+/// Returns `-` if there is no coverage.
 pub(super) fn coverage(share: Option<f64>) -> String {
     match share {
         Some(share) => format!("{:.1}", (share * 1000.0).floor() / 10.0),
@@ -84,8 +84,8 @@ pub(super) fn count(number: u64, noun: &str) -> String {
 
 /// Returns one line on the window and the settings.
 pub(super) fn settings(run: &Run) -> String {
-    // The requested time can be shorter than the measured time: without one, a command is measured
-    // to its end.
+    // The line has the requested time only if the window ended early. Without a requested time,
+    // `requested` is the measured time.
     let asked = if run.requested > run.measured {
         format!(" of {} asked for", span(run.requested))
     } else {

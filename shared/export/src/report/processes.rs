@@ -185,8 +185,8 @@ pub(super) fn life(process: &Process<'_>) -> (u64, u64) {
 }
 
 /// Returns the number of processes that had the PID, by the accounts of their first threads. A
-/// thread that executes a program takes over the TID of the first thread, which runs until then:
-/// that is not another process.
+/// thread that executes a program takes over the TID of the first thread, which runs until then.
+/// The thread is not another process.
 pub(super) fn leader_lives(process: &Process<'_>) -> u64 {
     let mut threads = process.threads.iter().map(|row| row.thread);
     let leader = threads.find(|thread| thread.thread.id.tid == process.pid);

@@ -189,7 +189,7 @@ fn golden_overview_of_a_thread() {
     );
 }
 
-/// Lines fit whatever the length of names, and only bars are coloured.
+/// Lines fit with names of any length, and only bars are coloured.
 #[test]
 fn an_overview_is_as_wide_as_it_may_be() {
     let (mut profile, mut thread) = worker();
@@ -453,7 +453,7 @@ fn what_waits_for_somebody_who_is_measured_is_not_held_up_by_that() {
         text.contains("had work for 1.00 s, and nothing held it up"),
         "{text}"
     );
-    // If there are several processes, one can be the other's child.
+    // With several processes, one process can be a child of the other.
     let (mut profile, thread) = worker();
     let threads = [waiting(&mut profile, &thread, &[child(Detail::Process)])];
     let mut other = process(&profile, &threads);
@@ -501,8 +501,8 @@ fn living(like: &ThreadProfile, pid: u32, life: (u64, u64), running: u64) -> Thr
     thread
 }
 
-/// Returns the threads of three processes with one PID, added up. They lived a second longer than
-/// they ran.
+/// Returns the sum of the threads of three processes with one PID. The threads lived a second
+/// longer than they ran.
 fn living_in_turn(like: &ThreadProfile, pid: u32, life: (u64, u64), running: u64) -> ThreadProfile {
     let mut thread = living(like, pid, life, running);
     thread.lives = 3;

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-/// Maximum number of ancestors listed per process: a file can name any number.
+/// Maximum number of ancestors listed per process. A file can name any number of ancestors.
 const MOST_ANCESTORS: usize = 32;
 
 /// A candidate for the list.

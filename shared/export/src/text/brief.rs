@@ -4,17 +4,17 @@ use profile::{Frame, FrameKind, Profile, Stack, StackId, Waker, marker, text};
 
 use super::cut::{cut, cut_middle};
 
-/// Number of user frames shown from the leaf on. Further functions that an interpreter runs follow
-/// until this many of them are shown.
+/// Number of user frames shown from the leaf on. Further interpreted functions follow until the
+/// text has this many interpreted functions.
 const USER_FRAMES: usize = 4;
 /// Mark in place of frames that are not shown.
 const LEFT_OUT: &str = "…";
 
-/// Returns a stack on one line, leaf first: the function that waits, and its callers. Functions
-/// that an interpreter runs follow, since its own functions are the same in every program.
+/// Returns a stack on one line, leaf first: the function that waits, and its callers. Interpreted
+/// functions follow, because the interpreter's own functions are the same in every program.
 pub(crate) fn brief(profile: &Profile, stack: Stack) -> String {
     let kernel: Vec<&str> = frame_names(profile, stack.kernel).rev().collect();
-    // Every blocked stack ends in the scheduler; what called it tells more.
+    // Every blocked stack ends in the scheduler. The function that called the scheduler tells more.
     let leaf = kernel.iter().find(|name| !is_scheduler(name));
     let mut names: Vec<_> = (leaf.or(kernel.first()).into_iter())
         .map(|name| text::frame(name))
@@ -63,8 +63,8 @@ pub(crate) fn waker_text(profile: &Profile, waker: &Waker) -> String {
     format!("{comm} in {}", brief(profile, stack))
 }
 
-/// Returns the functions that a person would name in a stack, innermost first, in at most `most`
-/// characters. It leaves out internals of the C library, an interpreter's own functions, and
+/// Returns the functions of a stack that a person would name, innermost first, in at most `most`
+/// characters. The text leaves out internals of the C library, an interpreter's own functions, and
 /// functions that start threads and programs. Names are shortened.
 pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
     let frames: Vec<&Frame> = profile.frames_of(stack.user).rev().collect();
@@ -82,7 +82,7 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
             names
         }
     };
-    // Adjacent functions without names in one file read alike.
+    // Adjacent functions of one file without names have the same text.
     names.dedup_by(|one, other| one == other && one.starts_with('['));
     if names.is_empty() {
         return cut(marker::NO_STACK, most).into_owned();
@@ -90,7 +90,7 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
     join_names(&names, most)
 }
 
-/// Leaves out functions of Python's library except the innermost Python function.
+/// Removes functions of Python's library except the innermost Python function.
 fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame> {
     let mut is_innermost = true;
     let mut is_own = |frame: &&&Frame| {
@@ -127,7 +127,8 @@ fn user_names(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
     let (native, rest) = frames.split_at(native);
     let name = |frame: &&Frame| short_name(profile.name(frame));
     let is_python_program = !rest.is_empty();
-    // The leaf stays even if it is a start function: there it starts another thread or program.
+    // The leaf stays even if it is a start function: as the leaf it starts another thread or
+    // program.
     let start = native.iter().skip(1);
     let start = start.take_while(|frame| !is_start(profile.name(frame)));
     let native = &native[..native.len().min(start.count() + 1)];
@@ -226,7 +227,7 @@ fn is_start(name: &str) -> bool {
         || name.starts_with("__clone")
 }
 
-/// Returns the functions that a person would name in a waker's stack.
+/// Returns the functions of a waker's stack that a person would name.
 pub(crate) fn waker_place(profile: &Profile, waker: &Waker, most: usize) -> String {
     place(profile, waker.stack, most)
 }

@@ -9,7 +9,7 @@ use profile::{Frame, FrameKind, Id, Name, Profile, Sample, Stack, StackId, Threa
 use super::options::{Ids, Options};
 use super::waits::wait_text;
 
-/// Returns the thread's name, with its IDs where they are wanted and known.
+/// Returns the thread's name, followed by `ids` if they are known.
 pub(crate) fn thread_field(
     profile: &Profile,
     comm: Name,
@@ -79,8 +79,8 @@ pub(crate) fn frame_name(profile: &Profile, frame: &Frame, options: &Options) ->
     name
 }
 
-/// Returns the frame on top of a stack that names the thread's wait. It is absent if `options` do
-/// not ask for reasons or the wait is unknown.
+/// Returns the frame on top of a stack that names the thread's wait. Returns `None` if `options` do
+/// not ask for reasons, or if the wait is unknown.
 pub(crate) fn reason_frame(
     profile: &Profile,
     sample: &Sample,

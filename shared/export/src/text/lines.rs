@@ -2,8 +2,8 @@
 //!
 //! A line is a thread, its callers and a tail. Callers are the texts of its user frames; a user
 //! leaf without kernel frames above it belongs to the tail. Threads, frames and tails are few, and
-//! lines share their callers, so each line takes a few numbers. Lines are ordered as their texts
-//! are.
+//! lines share their callers, so each line takes a few numbers. The order of lines is the order of
+//! their texts.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -42,7 +42,7 @@ struct Tail {
     wait: Option<Id<Wait>>,
 }
 
-/// States and waits of leaves, by the leaf's text.
+/// States and waits of leaves, by the texts of the leaves.
 pub(crate) type Leaves = HashMap<String, (State, Option<Wait>)>;
 
 /// Ordered lines. Each text is stored once.
@@ -285,7 +285,7 @@ impl<'a> Order<'a> {
         by_thread.then_with(|| self.compare_paths(one, other))
     }
 
-    /// Returns whether a line is a thread alone, without a `;` after it.
+    /// Returns whether a line has nothing but a thread, without a `;` after it.
     fn is_bare(&self, line: &Line) -> bool {
         line.callers.is_empty() && self.texts[line.tail].is_empty()
     }

@@ -5,9 +5,9 @@ use profile::{ThreadId, Unit};
 /// Options for writing stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Tell threads apart: the first field is `comm-PID/TID`.
+    /// Distinguish threads: the first field is `comm-PID/TID`.
     pub per_thread: bool,
-    /// Tell processes apart, unless threads are: the first field is `comm-PID`.
+    /// Distinguish processes, unless `per_thread` is set: the first field is `comm-PID`.
     pub per_process: bool,
     /// Put a `-` frame between user and kernel frames.
     pub delimited: bool,
@@ -48,7 +48,7 @@ impl Options {
 }
 
 impl Ids {
-    /// Returns the known IDs that tell threads apart; a TID of 0 stands for a whole process.
+    /// Returns the known IDs that distinguish threads. A TID of 0 stands for a whole process.
     pub(crate) fn select(self, thread: Option<ThreadId>) -> Option<ThreadId> {
         match self {
             Ids::None => None,
@@ -63,15 +63,15 @@ impl Ids {
 pub struct Written {
     /// Lines written.
     pub lines: u64,
-    /// Lines left out because they were shorter than a microsecond (or empty).
+    /// Lines left out because their value is 0 in the written unit.
     pub dropped_lines: u64,
     /// Nanoseconds of the lines left out.
     pub dropped_ns: u64,
 }
 
 impl Written {
-    /// Returns the value to print for `sum` and counts the line. If the value is 0, it counts the
-    /// line as left out and returns `None`.
+    /// Returns the value to print for `sum` and counts the line. If the value is 0, counts the line
+    /// as left out and returns `None`.
     pub(crate) fn take(&mut self, sum: u64, unit: Unit, options: &Options) -> Option<u64> {
         let value = match unit {
             Unit::Nanoseconds if !options.nanoseconds => sum / 1_000,

@@ -19,8 +19,8 @@ pub(crate) fn kind_text(profile: &Profile, kind: WaitKind) -> String {
     )
 }
 
-/// Returns the text of a wait with its resource: `lock: mutex, ledger_lock, held by writer`. It
-/// ends in `(idle)` or `(dormant)` if the wait held nothing up.
+/// Returns the text of a wait with its resource: `lock: mutex, ledger_lock, held by writer`. The
+/// text ends in `(idle)` or `(dormant)` if the wait held nothing up.
 pub(crate) fn wait_text(profile: &Profile, wait: &Wait) -> String {
     let mut text = kind_text(profile, wait.kind);
     if let Some(resource) = wait.resource {
@@ -68,7 +68,7 @@ pub(crate) fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) ->
     }
 }
 
-/// Returns the text of a resource as [`resource_text`] does, but functions without arguments.
+/// Returns the text of a resource as [`resource_text`] does, but with functions without arguments.
 pub(crate) fn short_resource_text<'a>(
     profile: &'a Profile,
     resource: &'a Resource,
@@ -124,8 +124,8 @@ fn socket_text(profile: &Profile, socket: &Socket) -> String {
     }
 }
 
-/// Returns the text of a connection's ends. It leaves out a port that the kernel chose: the other
-/// end tells more.
+/// Returns the text of a connection's ends. The text leaves out a port that the kernel chose,
+/// because the other end tells more.
 fn ends_text(local: SocketAddr, remote: SocketAddr, side: Side) -> String {
     let from = remote.ip();
     match (local.port(), remote.port()) {

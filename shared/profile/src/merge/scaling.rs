@@ -36,9 +36,9 @@ impl Waits {
         }
     }
 
-    /// Scales measured stacks down to the clock's time if they exceed it, and sampled stacks to
-    /// the rest. Sampling alone misses `slack_ns` at most. Time missing beyond that was lost,
-    /// and sampled stacks do not get it.
+    /// Scales measured stacks down to the clock's time if they exceed it, and sampled stacks to the
+    /// rest. Sampling misses `slack_ns` at most. Any further missing time was lost, and sampled
+    /// stacks do not get it.
     pub(super) fn settle(
         self,
         clock_ns: u64,
@@ -87,9 +87,9 @@ pub(super) fn scaled(mut stacks: Weighted, target: u64, order: &NameOrder<'_>) -
     stacks
 }
 
-/// Rounds stacks to whole microseconds, and joins stacks that read alike. The remainder of a
-/// stack is carried to the next, so the sum of all stacks and of each state is off by less than
-/// one microsecond.
+/// Rounds stacks to whole microseconds, and joins stacks with the same texts. The next stack gets
+/// the remainder of a stack, so the sum of all stacks and of each state is off by less than one
+/// microsecond.
 pub(super) fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
     stacks.sort_by(|(one, _), (other, _)| {
         let by_state = one.state.cmp(&other.state);
@@ -102,7 +102,7 @@ pub(super) fn rounded(mut stacks: Weighted, order: &NameOrder<'_>) -> Weighted {
         }
         is_alike
     });
-    // Samples that read alike apart from their waits and labels share one stack, too.
+    // Samples with the same texts apart from their waits and labels share one stack, too.
     for at in 1..stacks.len() {
         let without_wait = |(sample, _): &(Sample, Weight)| Sample {
             wait: None,

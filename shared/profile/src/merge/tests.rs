@@ -161,13 +161,13 @@ fn rows_of_time_are_of_the_same_stacks_after_merging() {
         // A sample without a state counts as blocked.
         (stranger, "gone", None, 5_000),
         (ID, "sleep", blocked, 6_000_000),
-        // This one is too short for a width of its own.
+        // This interval is too short for a width of its own.
         (ID, "a blink", blocked, 10),
         (ID, "burn", runnable, 1_000_000),
-        // This one is scaled.
+        // This interval is scaled.
         (ID, "sleep", runnable, 1_000_000),
     ]);
-    // This sample reads like another, and each has a part of the time.
+    // This sample has the same texts as another sample. Each of the two has a part of the time.
     let alike = off_cpu
         .samples
         .keys()
@@ -208,7 +208,7 @@ fn rows_of_time_are_of_the_same_stacks_after_merging() {
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
-    // Samples that read alike are one sample with all of the time.
+    // Samples with the same texts are one sample with all of the time.
     let sum = |name: &str, state| -> Vec<u64> {
         let rows = merged.samples.iter().filter(|(sample, _)| {
             let mut frames = merged.frames_of(sample.stack.user);

@@ -4,9 +4,9 @@ use crate::merge::ThreadProfile;
 use crate::name_order::NameOrder;
 use crate::{Sample, Table};
 
-/// Returns the sample that each sample became: the row of its thread that reads alike. A sample
-/// that was rounded to nothing, or whose thread has no clock, stays unchanged. `threads` are in
-/// the order of their IDs.
+/// Returns the sample that replaced each sample: the row of its thread with the same texts. A
+/// sample that was rounded to nothing, or whose thread has no clock, stays unchanged. `threads` are
+/// in the order of their IDs.
 pub(super) fn settled(
     samples: &Table<Sample>,
     threads: &[ThreadProfile],

@@ -1,10 +1,9 @@
-//! Variance of the time in a state, relative to intervals that come by chance.
+//! Variance of the time in a state, relative to intervals that occur at random.
 
 use crate::{Profile, State, Weight};
 
-/// Overdispersion of the time in one state: its variance between parts of the window, relative
-/// to independent intervals. For example, preemptions come in bursts, whenever other threads
-/// have work.
+/// Overdispersion of the time in one state: its variance between parts of the window, relative to
+/// independent intervals. For example, preemptions come in bursts, while other threads have work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bursts {
     /// The state; `None` if the profile does not distinguish states.
@@ -19,10 +18,10 @@ const LEAST_PARTS: usize = 8;
 const SQUARE: f64 = (1_u64 << 20) as f64;
 
 impl Weight {
-    /// Returns the variance that a value has if its intervals or samples come by chance, in
-    /// squares of the value's unit. It is the sum of their squared lengths, as for any compound
-    /// Poisson variable (Feller, An Introduction to Probability Theory and Its Applications,
-    /// vol. 1, XII.2). Returns `None` if the lengths are unknown.
+    /// Returns the variance of the value if its intervals or samples occur at random, in squares of
+    /// the value's unit. The variance is the sum of their squared lengths, as for any compound
+    /// Poisson variable (Feller, An Introduction to Probability Theory and Its Applications, vol.
+    /// 1, XII.2). Returns `None` if the lengths are unknown.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
         let value = self.value as f64;
@@ -64,7 +63,7 @@ impl Bursts {
     }
 }
 
-/// Returns the sum of the weights, and its variance by chance.
+/// Returns the sum of the weights, and its variance if intervals occur at random.
 fn total<'a>(weights: impl Iterator<Item = &'a Weight>) -> (f64, f64) {
     weights.fold((0.0, 0.0), |(value, variance), weight| {
         let more = weight.variance().unwrap_or_default();
@@ -131,7 +130,7 @@ mod tests {
         let mut burst = vec![(5, 0); 8];
         burst[3] = (5, 80);
         assert_eq!(percent(&burst, 0), Some(8000));
-        // Regular samples vary less than by chance, and still count as 100 %.
+        // Regular samples vary less than random samples, and still count as 100 %.
         assert_eq!(percent(&evenly(8), 0), Some(100));
         // A longer part has more samples at the same rate.
         let mut longer = evenly(8);

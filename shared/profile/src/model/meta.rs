@@ -120,7 +120,7 @@ pub struct Meta {
     pub sampling: Option<Sampling>,
     /// Bounds on the lengths of intervals; `None` for samples.
     pub lengths: Option<Lengths>,
-    /// Variance of the time in each state, relative to intervals that come by chance.
+    /// Variance of the time in each state, relative to intervals that occur at random.
     pub bursts: Vec<Bursts>,
     /// Minimum length, in ns, of an interval that has a row of its own in the timeline; `None`
     /// without a timeline.

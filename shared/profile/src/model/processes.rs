@@ -9,7 +9,7 @@ pub struct Process {
     pub pid: u32,
     /// PID of the parent; 0 if it is unknown.
     pub parent: u32,
-    /// Start time in clock ticks since boot: field 22 of `/proc/PID/stat`. It distinguishes
+    /// Start time in clock ticks since boot: field 22 of `/proc/PID/stat`. The time distinguishes
     /// processes that had one PID one after another.
     pub start_ticks: u64,
     /// Path of the program; empty if it is unknown.

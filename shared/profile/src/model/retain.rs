@@ -9,8 +9,8 @@ use crate::{Id, Name, Profile, Reason, Sample, Text, Thread, ThreadId, Wait};
 pub struct LastNames(HashMap<ThreadId, Text>);
 
 impl LastNames {
-    /// Collects the last names of the threads that have accounts. Threads that had one ID one
-    /// after another are shown as one, and get the name of the last.
+    /// Collects the last names of the threads that have accounts. Threads that had one ID one after
+    /// another count as one thread with the name of the last.
     #[must_use]
     pub fn new(profile: &Profile) -> LastNames {
         let mut names: HashMap<ThreadId, (u64, Name)> = HashMap::new();
@@ -36,7 +36,7 @@ impl Profile {
         self.retain_waits(|wait| wait.is_some_and(|wait| wanted.contains(&wait.kind.reason)));
     }
 
-    /// Keeps the samples of idle threads if `are_wanted`, and all others otherwise.
+    /// Keeps the samples of idle threads if `are_wanted`, and else all other samples.
     pub fn retain_idle(&mut self, are_wanted: bool) {
         self.retain_waits(|wait| wait.is_some_and(|wait| wait.idleness.is_idle()) == are_wanted);
     }
@@ -51,9 +51,9 @@ impl Profile {
         }
     }
 
-    /// Keeps the threads whose last name is wanted, with their samples and rows of time. If
-    /// `last` lacks a thread, the names in its samples decide about them and about the rows of
-    /// time that refer to them. Other rows of time of that thread are dropped.
+    /// Keeps the threads whose last name is wanted, with their samples and rows of time. If `last`
+    /// lacks a thread, the names in its samples decide about the samples and the rows of time that
+    /// refer to the samples. Other rows of time of that thread are dropped.
     pub fn retain_threads(&mut self, last: &LastNames, is_wanted: impl Fn(&str) -> bool) {
         self.retain_times(last, &is_wanted);
         let keeps = |profile: &Profile, id: Option<ThreadId>, comm: Name| {
@@ -83,7 +83,7 @@ impl Profile {
             times,
             ..
         } = self;
-        // The cache pays because rows are many and threads are few.
+        // The cache saves time, because a profile has many rows and few threads.
         let mut known: HashMap<(ThreadId, Option<Name>), bool> = HashMap::new();
         let mut keeps = |thread: ThreadId, sample: Option<Id<Sample>>| {
             let sample = sample.and_then(|sample| samples.row(sample));
@@ -193,7 +193,7 @@ mod tests {
     fn rows_of_time_go_with_their_threads() {
         let mut all = profile();
         assert_eq!(times(&all), ["1 1a 2 2b 3 3c", "1a 2b 3c", "1 2a 3b"]);
-        // Only samples have names of threads here. Threads of other rows have none.
+        // In this profile only samples have names of threads. Rows without a sample have none.
         let mut unnamed = all.clone();
         unnamed.retain_threads(&LastNames::default(), |name| name != "b");
         assert_eq!(times(&unnamed), ["1a 3c", "1a 3c", ""]);

@@ -17,8 +17,8 @@ pub enum State {
     Blocked,
 }
 
-/// A call path: a user stack, a kernel stack, or both. They are separate because each user
-/// stack occurs with several kernel stacks.
+/// A call path: a user stack, a kernel stack, or both. The two are separate because each user stack
+/// occurs with several kernel stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stack {
     /// Stack in user space.
@@ -69,8 +69,8 @@ pub struct Sample {
     pub wakers: Option<Id<Wakers>>,
     /// Wait of the thread, if reasons were requested.
     pub wait: Option<Id<Wait>>,
-    /// True for sampled intervals. Each stands for others too, and was drawn with a probability
-    /// proportional to its length.
+    /// True for sampled intervals. A sampled interval also stands for other intervals. It was drawn
+    /// with a probability proportional to its length.
     pub is_sampled: bool,
     /// Labels, if the sample has any.
     pub labels: Option<Id<Labels>>,
@@ -106,7 +106,7 @@ pub struct Weight {
     /// Shortest interval in ns; 0 for samples.
     pub shortest: u64,
     /// Sum of the squared lengths of intervals, in units of 2^20 ns². The variance follows from
-    /// it. 0 for samples, for sampled intervals, and if it is unknown.
+    /// this sum. The sum is 0 for samples, for sampled intervals, and if the lengths are unknown.
     pub squares: u64,
 }
 

@@ -14,9 +14,9 @@ pub use timed_samples::TimedSample;
 
 use crate::{Id, Sample, ThreadId};
 
-/// Rows of time. A profile that has only sums has none. Instants are in ns of CLOCK_MONOTONIC,
-/// like the start of the profile's [`Window`](crate::Window). Rows are in any order, except
-/// that a request span comes after its parent.
+/// Rows of time. A profile that has only sums has no rows of time. Instants are in ns of
+/// CLOCK_MONOTONIC, like the start of the profile's [`Window`](crate::Window). Rows are in any
+/// order, except that a request span comes after its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Intervals of threads.

@@ -32,7 +32,7 @@ impl WaitKind {
     }
 }
 
-/// A wait. Samples of all threads that waited alike refer to one row.
+/// A wait. Samples with equal waits refer to one row, also samples of different threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wait {
     /// Kind of the wait.

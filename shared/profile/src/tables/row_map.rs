@@ -66,9 +66,9 @@ impl<Key: Eq + Hash, Value: Default> RowMap<Key, Value> {
 }
 
 impl<Key: Eq + Hash, Value> RowMap<Key, Value> {
-    /// Replaces each key by the result of `key`, and removes the rows for which it is `None`.
-    /// Rows with equal new keys become one row, in the place of the first. No second map is
-    /// held meanwhile. `placed` gets the new number of each row, in the order of the old rows.
+    /// Replaces each key by the result of `key`, and removes the rows with the result `None`. Rows
+    /// with equal new keys become one row, in the place of the first. The function needs no second
+    /// map. `placed` gets the new number of each row, in the order of the old rows.
     pub fn replace_keys(
         &mut self,
         mut key: impl FnMut(&Key) -> Option<Key>,

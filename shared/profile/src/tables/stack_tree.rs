@@ -1,4 +1,4 @@
-//! Tree of stacks: each is a leaf frame and the stack of its callers.
+//! Tree of stacks. Each stack is a leaf frame and the stack of its callers.
 //!
 //! Stacks share common callers, and one number identifies a stack of any depth.
 
@@ -9,7 +9,7 @@ use std::ops::Deref;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-/// Number of a stack in a [`StackTree`], which is the number of its leaf. An `Option` of it
+/// Number of a stack in a [`StackTree`], which is the number of its leaf. An `Option` of a number
 /// takes no more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(NonZeroU32);
@@ -110,8 +110,8 @@ impl<Frame: Copy + Eq + Hash> StackTree<Frame> {
         frames.fold(callers, |callers, frame| self.called(callers, frame))
     }
 
-    /// Frees the hash table, which is half of the memory. Call it when no stack will be added
-    /// or looked up by its frames: from then on each added stack is new.
+    /// Frees the hash table, which is half of the memory. Call this function when no stack will be
+    /// added or looked up by its frames. Afterwards each added stack is new.
     pub fn forget_places(&mut self) {
         self.places = HashTable::new();
     }
@@ -176,7 +176,7 @@ impl<Frame: Copy> Stacks<Frame> {
     }
 }
 
-/// Places of stacks in an order in which the stacks that a stack calls follow it.
+/// Places of stacks in an order in which each stack precedes the stacks that it calls.
 #[derive(Clone, Debug)]
 pub struct StackOrder {
     first: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Tables of distinct rows, to which others refer by number.
+//! Tables of distinct rows, to which other rows refer by number.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use std::ops::Index;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
-/// Number of a row in its [`Table`]. An `Option` of it takes no more memory.
+/// Number of a row in its [`Table`]. An `Option` of a number takes no more memory.
 pub struct Id<Row> {
     /// Place of the row, counted from 1.
     place: NonZeroU32,

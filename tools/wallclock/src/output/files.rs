@@ -23,7 +23,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the names that the user asks for, or names with the time, in seconds since 1970.
+    /// Returns the names that the user requests, or names with `time`, in seconds since 1970.
     /// Without PIDs the names are for the whole machine.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     text.into()
 }
 
-/// Returns whether a path ends in `/`, which a path's components do not show.
+/// Returns whether a path ends in `/`. The path's components do not show it.
 fn ends_in_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }

@@ -26,7 +26,7 @@ use results::Results;
 const ELSEWHERE: &str =
     "`systemscope report --tables N` lists those of N processes in a capture (-o FILE.scope)";
 
-/// Destinations of the output, which were checked to be writable.
+/// Destinations of the output. wallclock has checked that they are writable.
 pub(crate) struct Outputs {
     kind: Kind,
     options: Options,
@@ -47,8 +47,8 @@ enum Kind {
 }
 
 impl Outputs {
-    /// Returns the output that the command line asks for: formats if it names one or if a file has
-    /// a format's ending, otherwise the tree.
+    /// Returns the output that the command line requests: formats if it names a format or a file
+    /// with a format's ending, otherwise the tree.
     ///
     /// # Errors
     /// Returns an error if the formats and files do not fit together, or if a destination cannot be
@@ -167,7 +167,7 @@ impl Outputs {
 }
 
 fn tree(prefix: Option<&Path>, pids: &[u32]) -> anyhow::Result<Names> {
-    // If the clock is set before 1970, the name has 0 seconds.
+    // With a clock before 1970 the name has 0 seconds.
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since_1970.map_or(0, |time| time.as_secs());
     let names = Names::new(prefix, pids, seconds)?;

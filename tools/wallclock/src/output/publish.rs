@@ -38,18 +38,18 @@ pub(crate) fn check(names: &Names) -> anyhow::Result<()> {
     Staging::new(&names.folder).map(drop)
 }
 
-/// Temporary folder beside the destination, into which all files are written first. It is removed
-/// with its files unless they are put in their place. Both folders stay open, so a user who may
-/// rename them cannot redirect the files.
+/// Temporary folder beside the destination, into which all files are written first. The folder is
+/// removed with its files unless the files are put in their place. Both folders stay open, so a
+/// user with the right to rename them cannot redirect the files.
 pub(crate) struct Staging {
     folder: TempDir,
     inside: OwnedFd,
-    /// Destination, in the folder around it and the temporary folder.
+    /// Destination, in the folder that also contains the temporary folder.
     place: Place,
 }
 
 impl Staging {
-    /// Creates the folder, named after the destination.
+    /// Creates the temporary folder, and names it after the destination.
     ///
     /// # Errors
     /// Returns an error if the folder around it does not exist or cannot be written to.
@@ -114,10 +114,10 @@ impl Staging {
         write().map_err(|error| failed(name, &error))
     }
 
-    /// Puts the whole folder in its place, where nothing may exist yet.
+    /// Puts the whole folder in its place. No file or folder may exist there yet.
     ///
     /// # Errors
-    /// Returns an error if something exists there by now, or if the system cannot rename the
+    /// Returns an error if a file or folder exists there by now, or if the system cannot rename the
     /// folder.
     pub(crate) fn put_folder(self, destination: &Path) -> anyhow::Result<()> {
         let (staged, place) = (self.folder.path(), self.place.path());
@@ -168,7 +168,7 @@ fn failed(name: &Path, error: &io::Error) -> anyhow::Error {
     )
 }
 
-/// Returns the system's own error, which tempfile wraps to add the path.
+/// Returns the system's own error. tempfile wraps that error to add the path.
 fn error_inside(error: &io::Error) -> &io::Error {
     error
         .get_ref()

@@ -21,7 +21,7 @@ const STAGED: &str = "staged";
 /// Maximum number of processes with files of their own: the busiest.
 const PROCESS_FILES: usize = 100;
 
-/// Data that the files are written from.
+/// Data for the files.
 pub(crate) struct Results<'a> {
     pub(crate) run: &'a Run,
     pub(crate) merged: &'a Merged,
@@ -46,8 +46,8 @@ impl Results<'_> {
     pub(crate) fn write(&self, names: &Names, terminal: &mut dyn Write) -> anyhow::Result<()> {
         let known = Known::new(&self.merged.profile, self.commands);
         let mut parts = parts(self.merged, &known);
-        // If there are several target processes, each one that was seen has a folder, even if it is
-        // the only one.
+        // With several target processes, each process with a thread in the profile has a folder,
+        // even if it is the only such process.
         let is_alone = self.commands.len() <= 1;
         match &mut parts[..] {
             [] => bail!("no thread was seen; did the process end before measuring began?"),

@@ -122,7 +122,7 @@ say gone
 
 #[test]
 fn the_window_of_a_name_that_is_waited_for_begins_when_the_first_came() {
-    // The children report different times; the earlier one counts.
+    // The children report different times. The earlier time counts.
     let script = |came: u32, patience: &str| {
         format!(
             "{READY}

@@ -36,8 +36,8 @@ trap '' INT TERM HUP
 now() { read -r up _ < /proc/uptime; echo "${up/./}0000000"; }
 "#;
 
-/// Receives the window's start and stop. A stop of `u64::MAX` is replaced, as it exceeds bash's
-/// integers.
+/// Receives the window's start and stop. The script replaces a stop of `u64::MAX`, because it
+/// exceeds bash's integers.
 pub(crate) const READY: &str = r#"
 sleep 0.1
 hears_nothing || fail 'told something before it was ready'
@@ -198,7 +198,7 @@ impl Stage {
     }
 }
 
-/// Puts an executable copy of `file` into `folder`, by another process.
+/// Puts an executable copy of `file` into `folder`. Another process writes the copy.
 ///
 /// If this process wrote the file while another test forks, the test's child would hold it open for
 /// writing until its execve(2). Executing the file then fails with ETXTBSY.

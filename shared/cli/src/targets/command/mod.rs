@@ -86,10 +86,10 @@ impl HeldCommand {
         }
     }
 
-    /// Returns how the command ended so far, without waiting for its end.
+    /// Returns how the command ended, or that it still runs, without waiting for its end.
     ///
     /// # Errors
-    /// The system's.
+    /// waitid(2) fails.
     pub fn end(&self) -> anyhow::Result<CommandEnd> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         let status = waitid(Id::Pid(self.process), flags).context("cannot ask for the command")?;

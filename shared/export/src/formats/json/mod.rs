@@ -23,7 +23,7 @@ use crate::text::waits::labels;
 /// The JSON format.
 pub struct Json;
 
-/// Version of the object. It changes if a program that reads this version would go wrong.
+/// Version of the object. A change that breaks programs that read this version needs a new number.
 const VERSION: u32 = 1;
 
 impl Format for Json {
@@ -55,7 +55,8 @@ impl Format for Json {
     }
 }
 
-/// The whole object. It is serialized while iterating, since a profile can have many samples.
+/// The whole object. The serializer iterates over the profile, because a profile can have many
+/// samples.
 struct Object<'a>(&'a Profile);
 
 impl Serialize for Object<'_> {
@@ -168,7 +169,7 @@ struct Frame<'a> {
     system_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<usize>,
-    /// Hexadecimal text, since numbers that JSON readers parse have only 53 bits.
+    /// Hexadecimal text, because JSON readers parse numbers with only 53 bits of precision.
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -77,9 +77,9 @@ impl OffCpu {
 }
 
 /// Returns the intervals of each stack of each thread, added up over states. The count is the
-/// maximum over states, since an interval that was blocked and then runnable is in both counts. It
-/// leaves out time without an interval count, such as the time of intervals too short to count. It
-/// also leaves out sampled intervals, since their number is not known.
+/// maximum over states, because an interval that was blocked and then runnable is in both counts.
+/// The sums leave out time without an interval count, such as the time of intervals too short to
+/// count. They also leave out sampled intervals, because their number is unknown.
 fn intervals(profile: &Profile) -> impl Iterator<Item = (Sample, Weight)> {
     let mut sums: HashMap<Sample, Weight> = HashMap::new();
     for (sample, weight) in profile.samples.iter() {

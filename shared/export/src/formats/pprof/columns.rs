@@ -22,8 +22,8 @@ enum Counts {
     All,
 }
 
-/// Returns the columns of a profile. The count comes first, since pprof divides by it to compute
-/// means. The default column comes last.
+/// Returns the columns of a profile. The count comes first, because pprof divides by the first
+/// column to compute means. The default column comes last.
 pub(super) fn columns(profile: &Profile, measure: &Measure) -> Vec<Column> {
     let column = |name: &str, unit, counts| Column {
         name: name.to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn columns(profile: &Profile, measure: &Measure) -> Vec<Column> {
     columns
 }
 
-/// Returns the name of the time column if states are not told apart.
+/// Returns the name of the time column of a profile that does not distinguish states.
 fn only_name(profile: &Profile) -> &'static str {
     let has_wakers = || profile.samples.keys().any(|sample| sample.wakers.is_some());
     match profile.unit {

@@ -63,7 +63,7 @@ impl Format for Pprof {
     }
 }
 
-/// Writes one message per field or row, which a reader merges.
+/// Writes one message per field or row. A reader merges the messages.
 fn write_messages(profile: &Profile, writer: &mut dyn Write) -> io::Result<()> {
     let mut put = |message: messages::Profile| writer.write_all(&message.encode_to_vec());
     let empty = messages::Profile::default;
@@ -244,8 +244,8 @@ impl<'a> Rows<'a> {
         ids
     }
 
-    /// Returns the ID of the location of a frame and of the functions inlined there. It empties
-    /// `inlined`.
+    /// Returns the ID of the location of a frame and of the functions inlined there. The function
+    /// empties `inlined`.
     fn location(&mut self, inlined: &mut Vec<Id<Frame>>, frame: Id<Frame>) -> u64 {
         if inlined.is_empty()
             && let Some(&known) = self.frames.get(&frame)

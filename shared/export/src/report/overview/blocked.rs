@@ -22,14 +22,14 @@ const LISTED: usize = 6;
 const UNKNOWN_LISTED: usize = 3;
 /// Maximum number of holders named.
 const HOLDERS: usize = 3;
-/// Least share of the time, in per cent, for which a waker is named.
+/// Minimum share of the time, in per cent, of a waker that the report names.
 const LEAST_WAKER: u64 = 20;
 /// Width of the figures, in characters.
 const FIGURES: usize = 34;
 /// Indentation of the lines below a row, in characters.
 const INDENT: usize = 5;
 
-/// Time that forms one row.
+/// Waits or stacks that form one row.
 struct Group<'a> {
     profile: &'a Profile,
     kind: String,
@@ -75,8 +75,8 @@ impl<'a> Group<'a> {
     fn add(&mut self, sample: &Sample, wait: Option<&Wait>, weight: &Weight) {
         let time = weight.value;
         self.time = self.time.saturating_add(time);
-        // A sampled interval stands for an unknown number of intervals, and samples on the CPU are
-        // no waits.
+        // A sampled interval stands for an unknown number of intervals. Samples on the CPU are no
+        // waits.
         if !sample.is_sampled && sample.state == Some(State::Blocked) {
             self.waits = self.waits.saturating_add(weight.events);
             self.longest = self.longest.max(weight.longest);
@@ -181,8 +181,8 @@ impl<'a, K: std::hash::Hash + Eq> Groups<'a, K> {
     }
 }
 
-/// Writes the waits that held threads up, and the waits of unknown idleness. It writes nothing if
-/// there are neither.
+/// Writes the waits that held threads up, and the waits of unknown idleness. Writes nothing if
+/// there are none of either.
 pub(super) fn write_waits<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     of_several: bool,
@@ -228,8 +228,8 @@ pub(super) fn write_stacks(row: &Row<'_>, page: &mut Page<'_>) -> io::Result<()>
     let mut groups = Groups::new();
     for (sample, weight) in &row.thread.stacks {
         let wait = row.profile.wait(sample);
-        // Waits that differ in their wakers alone are merged. Stacks that differ in their kernel
-        // frames alone are merged, too.
+        // Waits that differ only in their wakers are merged. Stacks that differ only in their
+        // kernel frames are merged, too.
         let alike = wait.map(|wait| (wait.kind, wait.resource, wait.idleness));
         let Stack { user, kernel } = sample.stack;
         let place = (!user.is_empty()).then_some(user).ok_or(kernel);
@@ -270,7 +270,7 @@ fn write_groups(
     let whole = whole.fold(0, u64::saturating_add);
     let counts = |group: &&Group<'_>| u128::from(group.time) * 200 >= u128::from(whole);
     let counted = groups.iter().take_while(counts).count();
-    // A single remaining group gets its own row: a row "1 more" would say less.
+    // A single remaining group has its own row, because a row "1 more" would tell less.
     let listed = if counted == listed + 1 && groups.len() == counted {
         counted
     } else {
@@ -300,7 +300,7 @@ fn write_groups(
             cut_middle(&group.resource, resource)
         );
         // Stacks are scaled down if they exceed the clock. Single waits are not scaled, so the
-        // longest can exceed the time.
+        // longest wait can exceed the time.
         let longest = group.longest.min(group.time);
         write_figures(&text, name, group.time, whole, (group.waits, longest), page)?;
         let room = page.width() - INDENT;

@@ -1,4 +1,4 @@
-//! Losses, with a sentence that says what to do.
+//! Losses, with a sentence on the remedy.
 
 use std::io;
 

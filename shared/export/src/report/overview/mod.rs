@@ -1,5 +1,5 @@
 //! The report that people read first: the causes that held a program up, the threads or processes,
-//! and the places of their waits. It fits a terminal; the analyses have every figure.
+//! and the places of their waits. The report fits a terminal. The analyses have every figure.
 
 mod blocked;
 mod explain;
@@ -95,8 +95,8 @@ pub fn write_process(
 }
 
 /// Writes the report of several processes. The `limit` processes with most work that are not idle
-/// have rows, with their ancestors, as a tree. The others are one row, and kernel threads have a
-/// table of their own. `processes` differ in their PIDs.
+/// have rows, with their ancestors, as a tree. The other processes are one row. Kernel threads have
+/// a table of their own. `processes` differ in their PIDs.
 ///
 /// # Errors
 /// Returns the errors of `writer`.

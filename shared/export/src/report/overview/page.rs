@@ -30,7 +30,7 @@ pub enum Bars {
     /// No bars.
     #[default]
     None,
-    /// Bars of characters alone.
+    /// Bars of characters without colours.
     Plain,
     /// Bars of coloured characters.
     Coloured,
@@ -48,7 +48,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// Returns the look on a terminal with this number of columns, if it is known.
+    /// Returns the look on a terminal with this number of columns, or of unknown width.
     #[must_use]
     pub fn on_terminal(columns: Option<usize>, bars: Bars) -> Look {
         Look {
@@ -68,7 +68,7 @@ impl Look {
     }
 }
 
-/// Destination of a report's lines, which cuts them to the report's width.
+/// Destination of a report's lines. A page cuts each line to the report's width.
 pub(super) struct Page<'a> {
     look: Look,
     writer: &'a mut dyn Write,
@@ -119,7 +119,7 @@ impl<'a> Page<'a> {
         writeln!(self.writer)
     }
 
-    /// Writes a line with a bar in it, where there are bars.
+    /// Writes a line, with a bar in it if rows have bars.
     pub(super) fn bar(&mut self, before: &str, split: &Split, after: &str) -> io::Result<()> {
         if self.look.bars == Bars::None {
             return self.line(&format!("{before}{after}"));

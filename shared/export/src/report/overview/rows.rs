@@ -22,12 +22,12 @@ const IDLE_SHOWN: usize = 3;
 
 /// One row of a table.
 pub(super) struct Entry {
-    /// ID of a thread or process; empty for several.
+    /// ID of a thread or process; empty if the row stands for several.
     pub(super) id: String,
     /// Name of a thread, command line of a process.
     pub(super) name: String,
     pub(super) split: Split,
-    /// Nanoseconds from the start to the end; for several, their sum.
+    /// Time from the start to the end in ns; for several threads or processes, the sum.
     pub(super) life: u64,
     /// Number of a process's threads.
     pub(super) threads: Option<usize>,
@@ -53,7 +53,8 @@ pub(super) struct Choice<'a> {
     pub(super) others: Vec<&'a Entry>,
 }
 
-/// Chooses the entries with most work that are not idle, at most `limit`.
+/// Chooses the entries that have rows of their own: at most `limit` entries with most work that are
+/// not idle.
 pub(super) fn choose(entries: &[Entry], limit: usize) -> Choice<'_> {
     let mut by_work: Vec<&Entry> = entries.iter().collect();
     by_work.sort_by_key(|entry| std::cmp::Reverse(entry.split.work()));
@@ -61,8 +62,8 @@ pub(super) fn choose(entries: &[Entry], limit: usize) -> Choice<'_> {
         by_work.into_iter().partition(|entry| entry.split.is_idle());
     let beyond = shown.split_off(limit.min(shown.len()));
     let mut others = [beyond, idle].concat();
-    // A single other entry gets its own row: a row "1 other" would say less. A table has at least
-    // one row.
+    // A single other entry has its own row, because a row "1 other" would tell less. A table has at
+    // least one row.
     let is_short = others.len() <= if shown.is_empty() { IDLE_SHOWN } else { 1 };
     if is_short && shown.len() + others.len() <= limit {
         shown.append(&mut others);

@@ -1,5 +1,5 @@
-//! Column for time in which threads waited for Python's global lock. It is present only if a thread
-//! waited.
+//! Column for time in which threads waited for Python's global lock. A table has the column only if
+//! a thread waited.
 
 use profile::{Detail, Reason, State, WaitKind};
 
@@ -11,8 +11,8 @@ const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 /// Name of the column.
 pub(in crate::report) const COLUMN: &str = "GIL";
 
-/// Returns the column's cells: one per shown thread, and the sum over the process's threads. It
-/// returns `None` if no thread waited.
+/// Returns the column's cells: one per shown thread, and the sum over the process's threads.
+/// Returns `None` if no thread waited.
 pub(in crate::report) fn cells(
     process: &Process<'_>,
     shown: &[Row<'_>],

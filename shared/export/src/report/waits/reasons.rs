@@ -41,8 +41,8 @@ impl Sum {
     }
 }
 
-/// Writes the times of each reason for which these threads were blocked, which add up to all
-/// blocked time. It writes nothing if no reason is known.
+/// Writes the blocked time of these threads by reason. The times add up to all blocked time. Writes
+/// nothing if no reason is known.
 pub(in crate::report) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,

@@ -7,7 +7,7 @@ use profile::{Idleness, Reason, State, Wait, WaitKind};
 
 use crate::report::Row;
 
-/// Nanoseconds of one thread, or sums over several threads.
+/// Times of one thread in ns, or sums over several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::report) struct Split {
     /// Time on a CPU.
@@ -18,7 +18,7 @@ pub(in crate::report) struct Split {
     pub(in crate::report) waiting: u64,
     /// Time blocked without work to do.
     pub(in crate::report) idle: u64,
-    /// Time blocked, without it being known whether there was work.
+    /// Time blocked, with or without work: the idleness is unknown.
     pub(in crate::report) unknown: u64,
 }
 
@@ -29,7 +29,7 @@ pub(in crate::report) enum Counted {
     Waiting,
     /// The thread had no work.
     Idle,
-    /// It is not known whether the thread had work.
+    /// The idleness of the thread is unknown.
     Unknown,
 }
 
@@ -121,7 +121,7 @@ impl Sum for Split {
 }
 
 /// Returns the part that the time of a wait counts to. A wait for a thread or process that the
-/// report covers counts as idle: the cause that held that one up is in its own row.
+/// report covers counts as idle, because the row of that thread or process has the cause.
 pub(in crate::report) fn counted(wait: &Wait, of_several: bool) -> Counted {
     match wait.idleness {
         Idleness::Waiting if is_measured_itself(wait.kind, of_several) => Counted::Idle,
@@ -135,8 +135,8 @@ fn is_measured_itself(kind: WaitKind, of_several: bool) -> bool {
     kind.reason == Reason::Child && (of_several || kind.detail == profile::Detail::Thread)
 }
 
-/// Divides `cells` among parts in proportion, by largest remainders: the result adds up to
-/// `cells`, or to 0 where all parts are 0.
+/// Divides `cells` among parts in proportion, by largest remainders. The result adds up to `cells`,
+/// or to 0 if all parts are 0.
 pub(in crate::report) fn apportion<const N: usize>(parts: [u64; N], cells: u64) -> [u64; N] {
     let whole: u128 = parts.iter().map(|part| u128::from(*part)).sum();
     if whole == 0 {

@@ -13,9 +13,9 @@ use crate::report::cpus::CpuUse;
 use crate::report::numbers::{count, duration, is_nearly_all, part_of, whole_percent};
 use crate::text::waits::{holder_text, short_resource_text};
 
-/// Least share of the time with work for which a cause has a line, in thousandths.
+/// Minimum share of the time with work, in thousandths, of a cause that has a line.
 const LEAST: u64 = 10;
-/// Divisor of a reason's time: a resource is named if it has at least this part of it.
+/// Divisor of a reason's time. The answer names a resource whose time is at least the quotient.
 const LEAST_PART: u64 = 5;
 /// Maximum number of causes with a line of their own.
 const LISTED: usize = 5;
@@ -24,7 +24,7 @@ const LISTED: usize = 5;
 #[derive(Debug, Default)]
 pub(in crate::report) struct Work {
     split: Split,
-    /// Number of threads. `idle_threads` are the idle ones among them.
+    /// Number of threads. `idle_threads` is the number of idle threads among them.
     threads: u64,
     idle_threads: u64,
     /// Runnable time in which a limit was used up, in ns, by limit.
@@ -36,7 +36,7 @@ pub(in crate::report) struct Work {
     of_several: bool,
 }
 
-/// A resource that held threads up, or a detail of a reason if the resource is not known.
+/// A resource that held threads up, or a detail of a reason if the resource is unknown.
 #[derive(Debug, Default)]
 struct Cause {
     time: u64,
@@ -288,8 +288,8 @@ fn describe(causes: &BTreeMap<String, Cause>) -> String {
     format!("{name}, {}, longest {longest}", count(waits, "wait"))
 }
 
-/// Names a cause: `mutex, ledger, held by writer`. It names the holder if a single one held the
-/// resource nearly all of the time.
+/// Names a cause: `mutex, ledger, held by writer`. The name includes the holder if a single thread
+/// held the resource nearly all of the time.
 fn name_cause(what: &str, cause: &Cause) -> String {
     let details: Vec<&str> = cause.details.iter().map(String::as_str).collect();
     let details = (!details.is_empty()).then(|| details.join(" and "));

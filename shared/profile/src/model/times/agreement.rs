@@ -52,8 +52,8 @@ impl Profile {
     /// thread. A profile without rows of time has none.
     ///
     /// Sums are exact if one tool measured the profile and lost nothing. Merging scales and
-    /// rounds values ([`merge`](crate::merge)). Sampled intervals stand for others, so the sums
-    /// of their samples are not compared. Intervals shorter than the timeline's minimum have no
+    /// rounds values ([`merge`](crate::merge)). Sampled intervals stand for other intervals, so the
+    /// sums of their samples are not compared. Intervals shorter than the timeline's minimum have no
     /// row of their own, so rows may sum up to less than a sample.
     #[must_use]
     pub fn check_times(&self) -> Vec<Disagreement> {
@@ -231,7 +231,7 @@ mod tests {
             ..profile.times.intervals[0]
         });
         assert_eq!(profile.check_times(), []);
-        // The same profile has sums alone.
+        // The same profile has only sums.
         assert_eq!(timeline(text, &[]).check_times(), []);
     }
 

@@ -1,7 +1,7 @@
-//! Request spans: the time that a thread spent on a request, in parts.
+//! Request spans: the parts of the time that a thread spent on a request.
 //!
-//! They are spans as in OpenTelemetry. The spans of [`spans`](crate::spans) are different:
-//! stays in a state, of which only the lengths are counted.
+//! These spans are spans as in OpenTelemetry. The spans of [`spans`](crate::spans) are different:
+//! they are stays in a state, and only their lengths are counted.
 
 use crate::{Id, Name, ThreadId};
 
@@ -20,7 +20,7 @@ pub struct RequestSpan {
     pub parent: Option<Id<RequestSpan>>,
 }
 
-/// Request spans. Each comes after its parent, so no span is its own ancestor.
+/// Request spans. Each span comes after its parent, so no span is its own ancestor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestSpans(Vec<RequestSpan>);
 

@@ -9,7 +9,7 @@ pub enum Idleness {
     Idle,
     /// The thread was blocked in the whole window, and nothing shows that work was pending.
     Dormant,
-    /// It is unknown whether work was pending.
+    /// The tool does not know whether work was pending.
     #[default]
     Unknown,
 }

@@ -44,7 +44,7 @@ pub struct Peer<N = Name> {
 /// A socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Socket<N = Name> {
-    /// An IPv4 or IPv6 socket. Port 0 stands for no port, and for one that the kernel chose.
+    /// An IPv4 or IPv6 socket. Port 0 stands for no port, and for a port that the kernel chose.
     Internet {
         /// The protocol.
         protocol: Protocol,
@@ -117,8 +117,8 @@ pub enum Futex<N = Name> {
         module: N,
         /// Name of the variable, if it has a symbol.
         symbol: Option<N>,
-        /// Bytes between the variable, or the file's load address without one, and the lock or
-        /// condition variable that contains the futex.
+        /// Bytes from the variable to the lock or condition variable that contains the futex;
+        /// without a symbol, bytes from the file's load address.
         offset: u64,
     },
     /// The futex is in memory without a name: the function that waited.
