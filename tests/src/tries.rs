@@ -20,7 +20,7 @@ const WINDOWS: usize = 8;
 ///
 /// # Panics
 ///
-/// When all measurements were disturbed.
+/// Panics if all measurements were disturbed.
 pub fn undisturbed<T>(mut measure: impl FnMut() -> Option<T>) -> T {
     for _ in 0..WINDOWS {
         if let Some(measured) = measure() {
@@ -55,7 +55,7 @@ pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
 ///
 /// # Panics
 ///
-/// When the last call of `check` panics.
+/// Panics if the last call of `check` panics.
 pub fn patiently<T>(check: impl Fn() -> T) -> T {
     const TRIES: usize = 12;
     let mut calm = 0;

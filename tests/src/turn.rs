@@ -20,7 +20,7 @@ impl Turn {
     ///
     /// # Panics
     ///
-    /// Without root, which the tools need: the tests do not skip themselves.
+    /// Panics without root, which the tools need: the tests do not skip themselves.
     pub fn take() -> Turn {
         Turn::lock(FlockOperation::LockExclusive)
     }
@@ -29,7 +29,7 @@ impl Turn {
     ///
     /// # Panics
     ///
-    /// Without root.
+    /// Panics without root.
     pub fn share() -> Turn {
         Turn::lock(FlockOperation::LockShared)
     }

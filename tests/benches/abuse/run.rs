@@ -123,7 +123,7 @@ impl Outcome {
     ///
     /// # Panics
     ///
-    /// When a check fails.
+    /// Panics if a check fails.
     pub(crate) fn whole_sleep_us(self, seconds: f32) -> u64 {
         let tool = self.tool;
         let asked = (f64::from(seconds) * 1e6) as u64;
@@ -144,7 +144,7 @@ impl Outcome {
     ///
     /// # Panics
     ///
-    /// When the tool failed or left temporary files.
+    /// Panics if the tool failed or left temporary files.
     pub(crate) fn slept_us(self) -> u64 {
         let Outcome {
             tool,
@@ -183,7 +183,7 @@ impl Outcome {
     ///
     /// # Panics
     ///
-    /// When a check fails.
+    /// Panics if a check fails.
     pub(crate) fn assert_failed(self, words: &[&str]) -> String {
         let stderr = self.finished.stderr.clone();
         systemscope_tests::printed::refusal::assert_ended_with_error(
@@ -211,7 +211,7 @@ impl Outcome {
     ///
     /// # Panics
     ///
-    /// When there are files.
+    /// Panics if there are files.
     pub(crate) fn assert_no_files(self) {
         let files = files_below(self.folder.path());
         assert!(files.is_empty(), "{} left {files:?}", self.tool);
@@ -226,7 +226,7 @@ fn asleep(text: &[u8]) -> u64 {
 ///
 /// # Panics
 ///
-/// When there is one.
+/// Panics if there is one.
 pub(crate) fn assert_no_temporaries(tool: &str, folder: &Path) {
     let is_temporary = |path: &PathBuf| {
         let path = path.to_string_lossy();
@@ -246,7 +246,7 @@ pub(crate) fn open_to_all(folder: &Path) {
 ///
 /// # Panics
 ///
-/// When it has returned none after `patience`.
+/// Panics if it has returned none after `patience`.
 pub(crate) fn within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {

@@ -23,7 +23,7 @@ pub fn folder() -> PathBuf {
 ///
 /// # Panics
 ///
-/// When it is not built.
+/// Panics if it is not built.
 pub fn binary(name: &str) -> PathBuf {
     let path = folder().join(name);
     assert!(

@@ -27,7 +27,7 @@ pub struct Compiled {
 ///
 /// # Panics
 ///
-/// When there is no compiler.
+/// Panics if there is no compiler.
 pub fn compile_for(length: Duration) -> Compiled {
     let folder = scratch();
     let mut sources = sources::all();

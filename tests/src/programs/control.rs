@@ -53,7 +53,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone, or sends another message.
+    /// Fails if the tool is gone, or sends another message.
     pub fn ready(&mut self) -> io::Result<()> {
         match self.line()?.as_str() {
             "ready" => Ok(()),
@@ -65,7 +65,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone.
+    /// Fails if the tool is gone.
     pub fn start(&mut self, at_ns: u64) -> io::Result<()> {
         writeln!(self.lines.get_mut(), "start {at_ns}")
     }
@@ -74,7 +74,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone.
+    /// Fails if the tool is gone.
     pub fn stop(&mut self, at_ns: u64) -> io::Result<()> {
         writeln!(self.lines.get_mut(), "stop {at_ns}")
     }
@@ -83,7 +83,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone, or sends another message.
+    /// Fails if the tool is gone, or sends another message.
     pub fn lost(&mut self) -> io::Result<BTreeMap<String, u64>> {
         let mut line = self.line()?;
         // Earlier messages say that the window is open, and that all targets have ended.

@@ -155,7 +155,7 @@ impl Running {
     ///
     /// # Panics
     ///
-    /// When it takes longer than `patience`.
+    /// Panics if it takes longer than `patience`.
     pub fn finish_within(self, patience: Duration) -> Finished {
         let name = self.name.clone();
         self.try_finish_within(patience).unwrap_or_else(|stderr| {
@@ -275,7 +275,7 @@ impl Finished {
     ///
     /// # Panics
     ///
-    /// When it is not.
+    /// Panics if it is not.
     #[track_caller]
     pub fn succeeded(self) -> Finished {
         assert_eq!(

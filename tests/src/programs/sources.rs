@@ -13,7 +13,7 @@ pub fn folder() -> PathBuf {
 ///
 /// # Panics
 ///
-/// When a directory cannot be read.
+/// Panics if a directory cannot be read.
 #[must_use]
 pub fn all() -> Vec<PathBuf> {
     let folders = entries(&folder()).into_iter().filter(|path| path.is_dir());
@@ -24,7 +24,7 @@ pub fn all() -> Vec<PathBuf> {
 ///
 /// # Panics
 ///
-/// When there is none.
+/// Panics if there is none.
 #[must_use]
 pub fn source(name: &str) -> PathBuf {
     let mut all = all().into_iter();

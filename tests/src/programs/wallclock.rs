@@ -117,7 +117,7 @@ impl Run {
 ///
 /// # Panics
 ///
-/// When a leaf has none.
+/// Panics if a leaf has none.
 pub fn assert_marked(folded: &Folded) {
     let unmarked = folded.lines.iter().find(|line| {
         !["_[c]", "_[o]", "_[r]"]

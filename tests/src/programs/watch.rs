@@ -185,7 +185,7 @@ impl Watch {
     ///
     /// # Panics
     ///
-    /// When the tool used as much memory as [`MOST_RSS_KIB`], or more. A tool may need more
+    /// Panics if the tool used as much memory as [`MOST_RSS_KIB`], or more. A tool may need more
     /// for the whole machine: see [`Watch::close_however_big`].
     pub fn close(self) -> Seen {
         let (seen, peak_rss_kib) = self.close_however_big();
@@ -262,7 +262,8 @@ impl Seen {
     ///
     /// # Panics
     ///
-    /// When the tool missed more stacks than these counts explain, or more than 0.5 % of the total.
+    /// Panics if the tool missed more stacks than these counts explain, or more than 0.5 % of the
+    /// total.
     #[track_caller]
     pub fn folded_but_missed(&self) -> Folded {
         let is_missing = |line: &Line| line.has("[Missed User Stack]");
@@ -280,7 +281,7 @@ impl Seen {
     ///
     /// # Panics
     ///
-    /// When the tool lost something.
+    /// Panics if the tool lost something.
     pub fn assert_nothing_lost(&self) {
         assert!(self.is_whole(), "lost: {:?}\n{}", self.lost, self.stderr);
     }

@@ -88,7 +88,7 @@ pub fn state_of(pid: u32, tid: u32) -> Option<char> {
 ///
 /// # Panics
 ///
-/// When they do not come to rest.
+/// Panics if they do not come to rest.
 pub fn accounts_at_rest(pid: u32) -> BTreeMap<u32, Account> {
     let read = || -> BTreeMap<u32, Account> {
         let threads = threads_of(pid).into_iter();

@@ -57,7 +57,7 @@ impl Idle {
     ///
     /// # Panics
     ///
-    /// When the readings do not cover these times.
+    /// Panics if the readings do not cover these times.
     pub fn between(&self, start: u64, end: u64) -> u64 {
         self.until(end) - self.until(start)
     }

@@ -18,7 +18,7 @@ impl Statistics {
     ///
     /// # Panics
     ///
-    /// Without root.
+    /// Panics without root.
     pub fn enable() -> Statistics {
         fs::write(STATISTICS, "1").expect("statistics of BPF programs, as root");
         Statistics

@@ -27,7 +27,7 @@ impl Tracing {
     ///
     /// # Panics
     ///
-    /// On a kernel without tracefs, or without root.
+    /// Panics on a kernel without tracefs, or without root.
     pub(crate) fn start(threads: &[u32], events: &[(&str, &[&str])]) -> Tracing {
         let tracefs = mounted().expect("mount tracefs, as root");
         let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
@@ -56,7 +56,7 @@ impl Tracing {
     ///
     /// # Panics
     ///
-    /// When the buffers were too small for all events.
+    /// Panics if the buffers were too small for all events.
     pub(crate) fn stop(self) -> String {
         self.set("tracing_on", "0");
         let path = self.instance.join("trace");

@@ -55,7 +55,7 @@ impl WakeUps {
     ///
     /// # Panics
     ///
-    /// On a kernel without tracefs, or without root.
+    /// Panics on a kernel without tracefs, or without root.
     pub fn watch(pid: u32) -> WakeUps {
         let threads = threads_of(pid);
         let tracing = Tracing::start(
@@ -84,7 +84,7 @@ impl WakeUps {
     ///
     /// # Panics
     ///
-    /// When the buffers were too small for all events.
+    /// Panics if the buffers were too small for all events.
     pub fn stop(self) -> BTreeMap<u32, Delays> {
         delays(&self.tracing.stop(), &self.threads, self.since_ns)
     }

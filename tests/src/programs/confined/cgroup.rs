@@ -35,7 +35,7 @@ pub struct Moved {
 ///
 /// # Panics
 ///
-/// When they are not mounted.
+/// Panics if they are not mounted.
 pub fn mount() -> PathBuf {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("the mounts");
     let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
@@ -48,7 +48,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses, for instance without root.
+    /// Panics if the kernel refuses, for instance without root.
     pub fn new(name: &str) -> Cgroup {
         Cgroup::at(format!("/systemscope-{}-{name}", std::process::id()))
     }
@@ -57,7 +57,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses.
+    /// Panics if the kernel refuses.
     pub fn inside(&self, name: &str) -> Cgroup {
         Cgroup::at(format!("{}/{name}", self.path))
     }
@@ -66,7 +66,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses.
+    /// Panics if the kernel refuses.
     pub fn of_threads_inside(&self, name: &str) -> Cgroup {
         let cgroup = self.inside(name);
         fs::write(cgroup.folder.join("cgroup.type"), "threaded").expect("one of threads");
@@ -78,7 +78,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses.
+    /// Panics if the kernel refuses.
     pub fn delegate(&self) {
         chown(&self.folder, Some(USER), Some(USER)).expect("give the cgroup to a user");
     }
@@ -87,7 +87,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the user may not.
+    /// Panics if the user may not.
     pub fn inside_by_user(&self, name: &str) -> Cgroup {
         let folder = self.folder.join(name);
         let mut mkdir = Command::new("mkdir");
@@ -122,7 +122,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the process is gone.
+    /// Panics if the process is gone.
     pub fn take(&self, pid: u32) -> Moved {
         put(&self.folder, "cgroup.procs", pid)
     }
@@ -131,7 +131,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the thread is gone.
+    /// Panics if the thread is gone.
     pub fn take_thread(&self, tid: u32) -> Moved {
         put(&self.folder, "cgroup.threads", tid)
     }
@@ -140,7 +140,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the process is gone.
+    /// Panics if the process is gone.
     pub fn release(&self, pid: u32) -> Moved {
         put(&home(), "cgroup.procs", pid)
     }

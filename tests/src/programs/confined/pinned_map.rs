@@ -26,7 +26,7 @@ impl PinnedMap {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses, for instance without root.
+    /// Panics if the kernel refuses, for instance without root.
     pub fn new(kind: MapType, key_size: u32, name: &str) -> PinnedMap {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
@@ -54,7 +54,7 @@ impl PinnedMap {
     ///
     /// # Panics
     ///
-    /// When the map is full.
+    /// Panics if the map is full.
     pub fn add(&self, id: u64) {
         let added = self.map.update(&id.to_ne_bytes(), &[0; 4], MapFlags::ANY);
         added.expect("room in the map");
@@ -64,7 +64,7 @@ impl PinnedMap {
     ///
     /// # Panics
     ///
-    /// When it is not in the map.
+    /// Panics if it is not in the map.
     pub fn remove(&self, id: u64) {
         self.map
             .delete(&id.to_ne_bytes())

@@ -19,7 +19,7 @@ impl Quota {
     ///
     /// # Panics
     ///
-    /// When there is no cpu controller, or without root.
+    /// Panics if there is no cpu controller, or without root.
     pub fn of_percent(percent: u64) -> Quota {
         let name = format!("systemscope-{}-quota", std::process::id());
         let quota_us = PERIOD_US * percent / 100;
@@ -42,7 +42,7 @@ impl Quota {
     ///
     /// # Panics
     ///
-    /// When the process is gone.
+    /// Panics if the process is gone.
     pub fn take(&self, pid: u32) {
         write(&self.folder.join("cgroup.procs"), &pid.to_string());
     }
@@ -51,7 +51,7 @@ impl Quota {
     ///
     /// # Panics
     ///
-    /// When the kernel does not account it.
+    /// Panics if the kernel does not account it.
     pub fn used_up_ns(&self) -> u64 {
         let stat = fs::read_to_string(self.folder.join("cpu.stat")).expect("its account");
         let fields = stat.lines().filter_map(|line| line.split_once(' '));

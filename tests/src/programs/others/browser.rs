@@ -30,7 +30,7 @@ const SPEEDSCOPE: &str = concat!(
 ///
 /// # Panics
 ///
-/// When there is no Chromium, or it fails.
+/// Panics if there is no Chromium, or it fails.
 #[must_use]
 pub fn document(page: &str) -> String {
     let profile = scratch();
@@ -55,7 +55,7 @@ pub fn document(page: &str) -> String {
 ///
 /// # Panics
 ///
-/// When [`document`] panics, when the file does not exist, or when the script does not end.
+/// Panics if [`document`] panics, if the file does not exist, or if the script does not end.
 #[must_use]
 pub fn ask(file: &Path, script: &str) -> String {
     assert!(file.exists(), "no {}", file.display());
@@ -87,7 +87,8 @@ frame.src = 'file://{}';
 ///
 /// # Panics
 ///
-/// When [`document`] panics, when speedscope is not installed, or when it does not show the file.
+/// Panics if [`document`] panics, when speedscope is not installed, or if it does not show the
+/// file.
 #[must_use]
 pub fn speedscope(file: &Path) -> Vec<(String, f64)> {
     let folder = scratch();

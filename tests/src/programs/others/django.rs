@@ -24,7 +24,7 @@ pub struct Site {
 ///
 /// # Panics
 ///
-/// When it is not installed.
+/// Panics if it is not installed.
 pub fn from_pypi(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("pypi/venv/bin");
     let path = folder.join(name);
@@ -37,7 +37,7 @@ impl Site {
     ///
     /// # Panics
     ///
-    /// When it does not answer.
+    /// Panics if it does not answer.
     pub fn start() -> Site {
         let folder = scratch();
         let port = free_port();

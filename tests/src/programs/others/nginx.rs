@@ -43,7 +43,7 @@ impl Nginx {
     ///
     /// # Panics
     ///
-    /// When they do not start.
+    /// Panics if they do not start.
     pub fn start(workers: usize) -> Nginx {
         let folder = scratch();
         let port = free_port();
@@ -109,7 +109,7 @@ impl Nginx {
     ///
     /// # Panics
     ///
-    /// When a worker gets none.
+    /// Panics if a worker gets none.
     pub fn begin_visits(&self) -> OpenVisits {
         let workers = self.workers();
         let before: Vec<usize> = workers.iter().map(|&pid| sockets_of(pid)).collect();
@@ -131,7 +131,7 @@ impl Nginx {
     ///
     /// # Panics
     ///
-    /// When they do not end, or when no workers replace them.
+    /// Panics if they do not end, or if no workers replace them.
     pub fn reload(&self, visits: OpenVisits) -> Vec<(u32, Account)> {
         let old = self.workers();
         self.running.signal(Signal::HUP);
@@ -146,7 +146,7 @@ impl Nginx {
     ///
     /// # Panics
     ///
-    /// When it does not end.
+    /// Panics if it does not end.
     pub fn finish(self) -> (Vec<(u32, Account)>, Finished) {
         let workers = self.workers();
         let accounts = self.accounts_of_ended(&workers, || {

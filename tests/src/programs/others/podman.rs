@@ -54,7 +54,7 @@ impl Podman {
     ///
     /// # Panics
     ///
-    /// When the container does not start.
+    /// Panics if the container does not start.
     pub fn run(name: &str) -> Podman {
         let state = scratch();
         let folder = scratch();

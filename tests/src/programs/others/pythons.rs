@@ -22,7 +22,7 @@ pub struct Python {
 ///
 /// # Panics
 ///
-/// When the distribution has none.
+/// Panics if the distribution has none.
 pub fn pythons() -> Vec<Python> {
     let path = PathBuf::from("/usr/bin/python3");
     assert!(path.exists(), "no {}", path.display());
