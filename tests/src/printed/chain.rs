@@ -82,7 +82,7 @@ impl Chain {
         for backtrace in gdb::backtraces(pid).into_values() {
             let comm = backtrace.comm.clone();
             let double = backtraces.insert(comm, backtrace);
-            assert!(double.is_none(), "two threads have the same name: {double:#?}");
+            assert!(double.is_none(), "threads of one name: {double:#?}");
         }
         let chains = known.iter().map(|(comm, calls)| {
             let backtrace = backtraces

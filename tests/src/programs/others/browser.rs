@@ -87,8 +87,7 @@ frame.src = 'file://{}';
 ///
 /// # Panics
 ///
-/// Panics if [`document`] panics, when speedscope is not installed, or if it does not show the
-/// file.
+/// Panics if [`document`] panics, if speedscope is not installed, or if it does not show the file.
 #[must_use]
 pub fn speedscope(file: &Path) -> Vec<(String, f64)> {
     let folder = scratch();

@@ -33,7 +33,7 @@ pub struct Attached {
     folder: TempDir,
 }
 
-/// Time in which every profiler without such a line attaches.
+/// Time in which every profiler that prints no such line attaches.
 const UNTIL_ATTACHED: Duration = Duration::from_millis(1200);
 /// Longest time to end. perf and bpftrace may print much.
 const UNTIL_ENDED: Duration = Duration::from_secs(30);
