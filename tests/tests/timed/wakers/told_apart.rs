@@ -1,4 +1,4 @@
-//! Similar wakers are distinguished, and nothing else is taken for a waker.
+//! Similar wakers are told apart, and nothing else is taken for a waker.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn offwaketime(pids: &[u32], arguments: &str) -> Folded {
     measure_waits(Duration::from_secs(1), pids, arguments).waits_but_missed()
 }
 
-/// Stages of a pipeline have the same kernel stack, and `-K` shows no other.
+/// Stages of a pipeline have the same kernel stack, and `-K` shows no other stack.
 #[test]
 fn wakers_with_the_same_stack_are_two() {
     let _turn = Turn::share();
@@ -30,7 +30,7 @@ fn wakers_with_the_same_stack_are_two() {
     }
 }
 
-/// With `-m 0` a wait of no length would count.
+/// With `-m 0` a wait of zero length would count.
 #[test]
 fn who_is_preempted_waits_for_no_waker() {
     let _turn = Turn::share();
@@ -63,7 +63,7 @@ fn a_timer_is_one_without_kernel_stacks_too() {
     });
 }
 
-/// Naps end after the window, while the tool is still attached: each window has such a nap. The
+/// Naps end after the window, while the tool is still attached. Each window has such a nap. The
 /// machine hides wake-ups in few windows.
 #[test]
 fn a_wait_that_ends_after_the_window_is_still_blocked() {
