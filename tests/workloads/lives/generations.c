@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that come and go. Each burns, sleeps and yields in turn.
+ * Threads that come and go. Each thread computes, sleeps and yields in turn.
  *
  * usage: generations THREADS [AT_ONCE]
- * It prints the kernel's account of all threads, ended ones included, from the test's line to
- * "done": their switches and ns on a CPU; and the number of threads.
+ * The program prints the kernel's account of all threads from the test's line to "done",
+ * including ended threads: the number of switches, the time on a CPU in ns, and the number of
+ * threads.
  */
 #include "workload.h"
 
