@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Threads that go through a chain of functions with all kinds of frames that compilers lay
- * out. A chain ends in a wait, in a signal handler or in a burn. Built without frame pointers,
+ * out. A chain ends in a wait, in a signal handler or in a computation. Built without frame pointers,
  * it cannot be unwound by frame pointers.
  *
  * usage: chains wait|hold|burn

@@ -4,7 +4,7 @@
  *
  * usage: idle WHAT BUSY [SECONDS]
  * WHAT is the scenario. BUSY is the share of the time, in %, for which the working thread
- * works. Without SECONDS the program runs for good.
+ * works. Without SECONDS the program runs for ever.
  *
  *   pool      workers wait at a condition variable for work that a source gives by the clock
  *   server    a server waits in epoll for requests that a client sends by the clock over TCP
