@@ -3,7 +3,6 @@
 //!
 //! The parsers follow the documented formats and share no code with the tools. A function here
 //! panics if a result is not the expected one, so the test fails.
-//! panics when a result is not the expected one: that is how a test fails.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -6,7 +6,7 @@
  *
  * usage: exceptions wait|hold
  *   wait: waits over and over, for some ms each time
- *   hold: waits once and for good
+ *   hold: waits once, for ever
  *
  * A thread's chain is thread_root, thread_loop, then its links.
  */

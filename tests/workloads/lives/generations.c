@@ -3,9 +3,8 @@
  * Threads that come and go. Each thread computes, sleeps and yields in turn.
  *
  * usage: generations THREADS [AT_ONCE]
- * The program prints the kernel's account of all threads from the test's line to "done",
- * including ended threads: the number of switches, the time on a CPU in ns, and the number of
- * threads.
+ * The program prints figures from the test's line to "done", which include ended threads: the
+ * switches and the time on a CPU in ns by the kernel's account, and the number of threads.
  */
 #include "workload.h"
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
  * Threads that go through a chain of functions with all kinds of frames that compilers lay
- * out. A chain ends in a wait, in a signal handler or in a computation. Built without frame pointers,
- * it cannot be unwound by frame pointers.
+ * out. A chain ends in a wait, in a signal handler or in a computation. Without frame
+ * pointers in the program, an unwind by frame pointers fails.
  *
  * usage: chains wait|hold|burn
  *   wait: goes through the chain over and over, and waits some ms at its end
- *   hold: goes through the chain once, and waits there for good
+ *   hold: goes through the chain once, and waits at its end for ever
  *   burn: goes through the chain over and over, without waits
  *
- * A thread's chain is main and main_loop, or thread_root and thread_loop; then the links from
- * in_small to in_huge, rotated by the thread's number; then its end. The links of number 1
- * begin with in_array and end with in_small.
+ * A thread's chain begins with main and main_loop, or with thread_root and thread_loop. Then
+ * come the links from in_small to in_huge, rotated by the thread's number, and then the end.
+ * The links of number 1 begin with in_array and end with in_small.
  */
 #define _GNU_SOURCE
 #include <signal.h>
