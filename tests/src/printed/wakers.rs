@@ -65,7 +65,7 @@ impl Line {
         let mut wakers = self.wakers().into_iter();
         wakers
             .next()
-            .unwrap_or_else(|| panic!("nobody woke: {self}"))
+            .unwrap_or_else(|| panic!("no waker in: {self}"))
     }
 
     /// Returns the names of all wakers, in order.

@@ -74,28 +74,28 @@ fn is_thread(waker: &Waker, comm: &str, thread: (u32, u32)) -> bool {
 
 fn assert_each_wakes_the_other(pair: &Pair) {
     let (seen, asker, answerer) = pair.measure("");
-    assert_most("who wakes the asker", &asker, 990, |line| {
+    assert_most("wakers of the asker", &asker, 990, |line| {
         let waker = line.waker();
         is_thread(&waker, "answerer", pair.answerer)
             && waker.has_path(&["answer", "wake_asker"])
             && waker.has("ksys_write")
             && !waker.has("await_question")
     });
-    assert_most("where the asker waits", &asker, 990, |line| {
+    assert_most("stacks of the asker", &asker, 990, |line| {
         let sleeper = line.sleeper();
         line.comm == "asker"
             && line.thread == Some(pair.asker)
             && sleeper.has_path(&["main", "ask", "await_answer"])
             && sleeper.has("ksys_read")
     });
-    assert_most("who wakes the answerer", &answerer, 990, |line| {
+    assert_most("wakers of the answerer", &answerer, 990, |line| {
         let waker = line.waker();
         is_thread(&waker, "asker", pair.asker)
             && waker.has_path(&["main", "ask", "wake_answerer"])
             && waker.has("futex_wake")
             && !waker.has("await_answer")
     });
-    assert_most("where the answerer waits", &answerer, 990, |line| {
+    assert_most("stacks of the answerer", &answerer, 990, |line| {
         let sleeper = line.sleeper();
         line.comm == "answerer"
             && line.thread == Some(pair.answerer)
@@ -132,7 +132,7 @@ fn a_waker_of_another_process_has_its_whole_stack() {
     let pair = Pair::start(wake_pairs().without_frame_pointers());
     let seen = measure_waits(WINDOW, &[pair.workload.told("asker")], "");
     let waits = seen.waits_but_missed().ended();
-    assert_most("who wakes the asker", &waits, 990, |line| {
+    assert_most("wakers of the asker", &waits, 990, |line| {
         is_thread(&line.waker(), "answerer", pair.answerer)
     });
     UserStacks::read(&seen.stderr).assert_reached(990);
@@ -143,13 +143,13 @@ fn assert_timers_end_the_naps() {
     naps.go();
     let seen = measure_waits(WINDOW, &[naps.pid()], "-d");
     let waits = seen.waits_but_missed().ended();
-    assert_most("what ends a nap", &waits, 990, |line| {
+    assert_most("wakers of naps", &waits, 990, |line| {
         let waker = line.waker();
         let is_timer = waker.comm == TIMER && waker.thread.is_none();
         // The delimiter would come before the kernel frames.
         is_timer && waker.has("hrtimer_interrupt") && !waker.has("-")
     });
-    assert_most("where it naps", &waits, 990, |line| {
+    assert_most("stacks of naps", &waits, 990, |line| {
         line.sleeper().has_path(&["main", "nap"])
     });
     let bystander = waits.only(|line| line.waker().thread.is_some());

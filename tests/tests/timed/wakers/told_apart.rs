@@ -47,7 +47,7 @@ fn a_softirq_is_no_thread() {
     let mut packets = Workload::start("packets", &[60]);
     packets.go();
     let folded = offwaketime(&[packets.pid()], "").ended().under("receive");
-    assert_most("who wakes the receiver", &folded, 990, |line| {
+    assert_most("wakers of the receiver", &folded, 990, |line| {
         line.waker().comm == SOFTIRQ && line.waker().thread.is_none()
     });
 }
@@ -58,7 +58,7 @@ fn a_timer_is_one_without_kernel_stacks_too() {
     let mut naps = Workload::start("naps", &[60, 1000]);
     naps.go();
     let folded = offwaketime(&[naps.pid()], "-U").ended();
-    assert_most("who ends a nap", &folded, 990, |line| {
+    assert_most("wakers of naps", &folded, 990, |line| {
         line.waker().comm == TIMER
     });
 }

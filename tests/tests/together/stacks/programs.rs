@@ -118,7 +118,7 @@ fn python_that_starts_threads() {
     let starting = folded.only(|line| calls(line, "PyThread_start_new_thread"));
     let (part, all) = (starting.total(), folded.total());
     assert!(part * 20 > all, "{part} of {all} samples: {folded:.20}");
-    assert_most("who starts them", &starting, WHOLE, |line| {
+    assert_most("the thread that starts them", &starting, WHOLE, |line| {
         calls(line, "Py_BytesMain") || bare(&line.frames[0]) != "_start"
     });
 }
@@ -246,7 +246,7 @@ fn assert_chains_with_musl(linked: &[&str], starts: impl Fn(&Line) -> bool) {
     let waits = with_musl(&program, "wait", linked);
     let off_cpu = stacks("offcputime", waits.pid(), &starts);
     assert_eq!(off_cpu.comms().len(), program.calls.len(), "{off_cpu}");
-    assert_most("where it waits", &off_cpu, WHOLE, |line| {
+    assert_most("stacks of waits", &off_cpu, WHOLE, |line| {
         let known = &program.calls[line.comm.as_str()];
         let calls = own_calls(&program, line);
         // Before its signal comes, the thread `interrupted` waits below the frame that the signal
