@@ -1,6 +1,6 @@
-//! `make soak MINUTES=5`: runs the tools that can run for long on the whole machine while
-//! processes, threads and mappings come and go. The memory they hold must not grow. It prints one
-//! table; the exit status is 1 when a figure grows too much.
+//! `make soak MINUTES=5`: runs the tools on the whole machine while processes, threads and mappings
+//! come and go. The memory of the tools must not grow. Prints one table. The exit status is 1 if a
+//! figure grows too much.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,10 +24,10 @@ use systemscope_tests::{Finished, Running, Tool, Turn, Workload};
 const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);
 /// Largest growth from the middle third to the last third, in percent.
 const MOST_GROWTH: f64 = 10.0;
-/// Processes a second, each of four threads.
+/// Number of processes a second. Each has four threads.
 const CHURN: u64 = 50;
 
-/// Memory that a tool holds, in KiB.
+/// Memory of a tool, in KiB.
 #[derive(Clone, Copy)]
 struct Held {
     memory: f64,
@@ -110,14 +110,14 @@ fn memory_kib(pid: u32) -> f64 {
     value.expect("VmRSS").parse().expect("a number")
 }
 
-/// Returns the KiB that the kernel charges for the maps that the tool has a descriptor of, plus the
-/// size of the maps inside of them.
+/// Returns the KiB that the kernel charges for the maps of the tool's descriptors, plus the size of
+/// the maps inside these maps.
 fn maps_kib(pid: u32) -> f64 {
     let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut outer = Vec::new();
     let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("a tool that runs");
     for descriptor in descriptors.flatten() {
-        // The descriptor may be closed already.
+        // The tool may have closed the descriptor already.
         let info = fs::read_to_string(descriptor.path()).unwrap_or_default();
         let field = |name: &str| {
             let line = info.lines().find_map(|line| line.strip_prefix(name))?;
@@ -138,7 +138,7 @@ fn maps_kib(pid: u32) -> f64 {
     bytes.values().sum::<u64>() as f64 / 1024.0
 }
 
-/// Returns the IDs of the maps that an array of maps holds.
+/// Returns the IDs of the maps inside an array of maps.
 fn maps_inside(id: u32) -> Vec<u32> {
     let Ok(array) = MapHandle::from_map_id(id) else {
         return Vec::new();
@@ -149,7 +149,7 @@ fn maps_inside(id: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the bytes of an array map; 0 once it is gone.
+/// Returns the size of an array map in bytes, or 0 if the map is gone.
 fn size_of_map(id: u32) -> u64 {
     MapHandle::from_map_id(id).map_or(0, |map| {
         u64::from(map.value_size()) * u64::from(map.max_entries())

@@ -1,2 +1,2 @@
-//! Benchmarks of the libraries, in `benches/`. They are a package of their own, so that `make test`
+//! Benchmarks of the libraries, in `benches/`. They have their own package, so that `make test`
 //! does not compile criterion.

@@ -1,8 +1,8 @@
-//! Building blocks of the end-to-end tests: workloads that know the truth, tools run as a user runs
-//! them, and parsers of their output.
+//! Building blocks of the end-to-end tests: workloads that measure themselves, runs of the tools as
+//! users run them, and parsers of the tools' output.
 //!
-//! The parsers follow the documented formats and share no code with the tools. Everything here
-//! panics when a result is not the expected one: that is how a test fails.
+//! The parsers follow the documented formats and share no code with the tools. A function here
+//! panics if a result is not the expected one, so the test fails.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

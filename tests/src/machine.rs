@@ -1,4 +1,4 @@
-//! Description of this machine, as far as figures depend on it.
+//! Description of the facts of this machine on which figures depend.
 
 use std::arch::x86_64::__cpuid;
 use std::fs;
@@ -6,14 +6,14 @@ use std::process::Command;
 
 use crate::cpus_online;
 
-/// Returns the CPU's model and the hypervisor, without any `;`. Documents keep a table for each
-/// kind of machine.
+/// Returns the CPU's model and the hypervisor, without any `;`. Documents have one table for each
+/// such kind of machine.
 pub fn kind() -> String {
     format!("{}, {}", cpu(), hypervisor()).replace(';', ",")
 }
 
-/// Returns one line that begins with the kind of machine, and names everything else that figures
-/// depend on:
+/// Returns one line with the facts of this machine on which figures depend. The line begins with
+/// the kind of machine:
 ///
 /// `AMD EPYC, KVM; 2 CPUs; L3 32 MiB; clock source tsc; Linux 6.18; 2026-11-22`
 pub fn line() -> String {
@@ -49,12 +49,12 @@ fn hypervisor() -> String {
     told.unwrap_or_else(|| "no hypervisor told".to_owned())
 }
 
-/// Returns the hypervisor's name, which has 12 bytes. Under a hypervisor CPUID sets a bit that no
-/// CPU sets.
+/// Returns the hypervisor's name of 12 bytes. Under a hypervisor, CPUID sets a bit that no CPU
+/// sets.
 fn signature() -> Option<String> {
     const IS_GUEST: u32 = 1 << 31;
     const NAME: u32 = 0x4000_0000;
-    // CPUID became safe after the oldest Rust version that builds this.
+    // `__cpuid` became safe after the oldest Rust version that builds this crate.
     #[allow(unused_unsafe)]
     // SAFETY: every x86-64 CPU has the instruction.
     let (features, name) = unsafe { (__cpuid(1), __cpuid(NAME)) };

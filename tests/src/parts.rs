@@ -1,5 +1,5 @@
-//! Parts of a measured table. The command line chooses parts, and a part that panics does not end
-//! the others.
+//! Parts of a measured table. The command line chooses parts. If a part panics, the other parts are
+//! still measured.
 
 use std::env;
 use std::ffi::CStr;
@@ -21,19 +21,19 @@ pub type Part = (&'static str, fn(&mut Table));
 pub struct Wanted(Vec<String>);
 
 impl Wanted {
-    /// Reads the command line. Arguments with a leading dash come from cargo, and do not count.
+    /// Reads the command line. Arguments with a leading dash come from cargo and are skipped.
     pub fn read() -> Wanted {
         let words = env::args().skip(1);
         Wanted(words.filter(|word| !word.starts_with('-')).collect())
     }
 
-    /// Returns whether the name contains one of the words, or there are no words.
+    /// Returns whether the name contains one of the words. Without words every name is chosen.
     pub fn has(&self, name: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|word| name.contains(word.as_str()))
     }
 }
 
-/// Makes panics print one line without a backtrace: a missed outcome is no bug of the test.
+/// Makes panics print one line without a backtrace, because a missed outcome is no bug of the test.
 pub fn print_panics_briefly() {
     panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
 }

@@ -1,4 +1,5 @@
-//! Programs that tests run: our tools, other projects' programs, and workloads that know the truth.
+//! Programs that tests run: tools of this project, programs of other projects, and workloads that
+//! measure themselves.
 
 pub mod binaries;
 pub mod compiling;

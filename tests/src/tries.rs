@@ -1,5 +1,5 @@
-//! Measurements that are repeated because the machine disturbed one. Each prints a line on stdout,
-//! and `make test` prints their number at its end.
+//! Measurements that are repeated because the machine disturbed one of them. Each repetition prints
+//! a line on stdout, and `make test` prints the number of these lines at its end.
 
 use std::iter::repeat_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,16 +11,16 @@ use crate::truth::account::stolen_ns;
 /// Start of a line on stdout that says why a measurement is repeated.
 pub const TRIED_AGAIN: &str = "measured again: ";
 
-/// Most measurements to wait for a calm machine.
+/// Maximum number of measurements until the machine must be calm.
 const WINDOWS: usize = 8;
 
 /// Returns the first measurement in which the machine hid no event from the tool. `measure` returns
-/// `None` when the tool reports hidden events, or when it saw an event that was hidden from the
+/// `None` if the tool reports hidden events, or if the tool saw an event that was hidden from the
 /// test. Losses that the tool does not report are no excuse.
 ///
 /// # Panics
 ///
-/// When all measurements were disturbed.
+/// Panics if every measurement was disturbed.
 pub fn undisturbed<T>(mut measure: impl FnMut() -> Option<T>) -> T {
     for _ in 0..WINDOWS {
         if let Some(measured) = measure() {
@@ -31,9 +31,9 @@ pub fn undisturbed<T>(mut measure: impl FnMut() -> Option<T>) -> T {
     panic!("each of {WINDOWS} measurements was disturbed");
 }
 
-/// Returns the first measurement in which the hypervisor took less than 2 % of the CPUs, or else
-/// the one in which it took least. `measure` returns that share in thousandths, and the caller
-/// allows for it.
+/// Returns the first measurement in which the hypervisor took less than 2 % of the CPUs' time. If
+/// there is none, returns the measurement in which it took least. `measure` returns that share in
+/// thousandths, and the caller allows for it.
 pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
     let mut calmest: Option<(u64, T)> = None;
     for measured in repeat_with(measure).take(WINDOWS) {
@@ -49,13 +49,13 @@ pub fn least_stolen<T>(measure: impl FnMut() -> (u64, T)) -> T {
     calmest.expect("at least one window").1
 }
 
-/// Calls `check` up to three times, and more often if the hypervisor took some of the CPUs
-/// meanwhile. The kernel reports stolen time in ticks of 10 ms, so that less than a tick can
-/// disturb a check to 1 %. A single theft can be longer than the whole run of a workload.
+/// Calls `check` up to three times, and more often if the hypervisor took CPU time meanwhile. The
+/// kernel reports stolen time in ticks of 10 ms, so less than a tick can disturb a check to 1 %. A
+/// single theft can be longer than the whole run of a workload.
 ///
 /// # Panics
 ///
-/// When the last call of `check` panics.
+/// Panics if the last call of `check` panics.
 pub fn patiently<T>(check: impl Fn() -> T) -> T {
     const TRIES: usize = 12;
     let mut calm = 0;

@@ -1,4 +1,4 @@
-//! Sources of truth: the kernel, other tools, and workloads that know it.
+//! Sources of truth: the kernel, other tools, and workloads that measure themselves.
 
 pub mod account;
 pub mod bpf_objects;

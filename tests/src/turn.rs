@@ -1,12 +1,11 @@
-//! Lock between tests: tests that measure the cost of the tools have the machine to themselves, and
-//! all others share it.
+//! Lock between tests. Tests that measure the cost of the tools have the machine to themselves, and
+//! all other tests share it.
 
 use std::env;
 use std::fs::{File, OpenOptions};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// The right to use the machine, held until dropped.
 /// Right to use the machine, held until dropped.
 ///
 /// The lock is on a file, so it also holds between test programs that run at the same time.
@@ -16,11 +15,11 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until no other test runs, and keeps others waiting.
+    /// Waits until no other test runs, and keeps other tests waiting.
     ///
     /// # Panics
     ///
-    /// Without root, which the tools need: the tests do not skip themselves.
+    /// Panics without root. The tools need root, and no test skips itself.
     pub fn take() -> Turn {
         Turn::lock(FlockOperation::LockExclusive)
     }
@@ -29,7 +28,7 @@ impl Turn {
     ///
     /// # Panics
     ///
-    /// Without root.
+    /// Panics without root.
     pub fn share() -> Turn {
         Turn::lock(FlockOperation::LockShared)
     }

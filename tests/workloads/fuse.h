@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FUSE file system with one file, whatever its name. Only one user may access it: even root
- * may not. Its mount is in a mount namespace of the caller's own.
+ * FUSE file system with one file, which answers to any name. Only one user may access it: not
+ * even root may. Its mount is in a mount namespace of the caller's own.
  */
 #ifndef FUSE_H
 #define FUSE_H
@@ -17,7 +17,7 @@
 
 #include "workload.h"
 
-/* The file. If @bytes is NULL, reads are never answered. */
+/* The file of the file system. If @bytes is NULL, no read is ever answered. */
 struct fuse_file {
 	const char *bytes;
 	size_t size;
@@ -112,8 +112,8 @@ static void serve(int fd, const struct fuse_file *file)
 }
 
 /*
- * Mounts a file system of @user with one file on a new directory, and serves it from a child
- * as long as the caller lives. @folder ends in XXXXXX.
+ * Mounts a file system of @user with one file on a new directory. A child process serves it as
+ * long as the caller lives. @folder ends in XXXXXX.
  */
 static void mount_file(char *folder, unsigned int user,
 		       const struct fuse_file *file)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that the workloads share: system calls without libc, and the messages to and from the
+ * Code that the workloads share: system calls without libc, and the messages from and to the
  * test over stdin and stdout.
  *
  * libc's wrappers have no frame pointer, so an unwind by frame pointers from inside a wrapper
@@ -147,7 +147,7 @@ static inline pthread_t start_thread_of(void *(*body)(void *), void *argument)
 		funlockfile(stdout);                                           \
 	} while (0)
 
-/* Blocks until the test sends a line; exits when the test is gone. */
+/* Blocks until the test sends a line. Exits when the test is gone. */
 static inline void await_test(void)
 {
 	char byte;

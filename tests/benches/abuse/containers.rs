@@ -1,4 +1,4 @@
-//! PID and mount namespaces, seen from inside and from outside.
+//! PID and mount namespaces, with the tool inside or outside.
 
 use std::path::Path;
 use std::process::Command;
@@ -41,7 +41,7 @@ fn outside_of_a_pid_namespace() -> End {
 fn inside_of_a_pid_namespace() -> End {
     let container = Container::start();
     held(with_each(&TOOLS, |tool| {
-        // The container does not start it in its folder.
+        // The container does not start the tool in the tool's folder.
         let folder = scratch();
         let out = format!("-o {}/out", folder.path().display());
         let flags = arguments(tool, 1, 1.0).replace("-o out", &out);
@@ -52,8 +52,8 @@ fn inside_of_a_pid_namespace() -> End {
     }))
 }
 
-/// The workload runs on a file system that only it sees. Outside, another program has the same
-/// path.
+/// The workload runs on a file system that only the workload sees. Outside, another program has the
+/// same path.
 fn outside_of_a_mount_namespace() -> End {
     let folder = scratch();
     let outside = scratch();

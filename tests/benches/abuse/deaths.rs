@@ -121,7 +121,8 @@ fn the_target_dies() -> End {
     held(with_each(&TOOLS, |tool| {
         let simple = Workload::plain("simple");
         let run = Run::start(tool, simple.pid(), 30.0).attached();
-        // One second of samples, and one more because the window can open late.
+        // The target lives for one second of samples, and one more because the window may open
+        // late.
         sleep(Duration::from_secs(2));
         let killed = Instant::now();
         drop(simple);
@@ -176,8 +177,8 @@ fn the_target_dies_during_attach() -> End {
     }))
 }
 
-/// A tool names frames after it has told its parent that everything is collected, and before it
-/// writes the output.
+/// The target ends before its frames are named. A tool names frames after it has told its parent
+/// that everything is collected, and before it writes the output.
 fn the_target_dies_before_it_is_named() -> End {
     for (tool, function) in [("oncputime", "known_burn"), ("offcputime", "known_sleep")] {
         let simple = Workload::plain("simple");
@@ -207,7 +208,8 @@ fn the_target_dies_before_it_is_named() -> End {
 /// Cgroup with memory accounting, removed when dropped.
 struct Cgroup {
     folder: PathBuf,
-    /// File with the memory in use. The next two set the limit and count the killed processes.
+    /// File with the memory in use. The next two files set the limit and count the killed
+    /// processes.
     usage: &'static str,
     limit: &'static str,
     kills: &'static str,
@@ -243,13 +245,13 @@ impl Cgroup {
         text.trim().parse().expect("a number")
     }
 
-    /// Sets the limit to `bytes` above the memory in use.
+    /// Sets the limit to `bytes` more than the memory in use.
     fn leave(&self, bytes: u64) {
         let limit = (self.number(self.usage) + bytes).to_string();
         fs::write(self.folder.join(self.limit), limit).expect("limit a cgroup's memory");
     }
 
-    /// Returns the number of its processes that the kernel killed for lack of memory.
+    /// Returns the number of the cgroup's processes that the kernel killed for lack of memory.
     fn kills(&self) -> u64 {
         let events = fs::read_to_string(self.folder.join(self.kills)).expect("a cgroup's events");
         let kills = events
@@ -265,7 +267,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// The `offcputime` beside this wallclock is a script that enters the cgroup and executes
+/// The `offcputime` beside this wallclock is a script. It enters the cgroup, and executes
 /// offcputime.
 fn a_child_runs_out_of_memory() -> End {
     let cgroup = match Cgroup::make() {
@@ -289,12 +291,12 @@ fn a_child_runs_out_of_memory() -> End {
     let command = command.args(&format!("{} -d 30 -m 1 -o out", paths.pid()));
     let run = Run::start_as("wallclock", command).attached();
     cgroup.leave(2 << 20);
-    // The workload makes very many stacks, and offcputime keeps them all.
+    // The workload makes very many stacks, and offcputime keeps all of them.
     paths.go();
     let said = run
         .finish()
         .assert_failed(&["offcputime was killed", "SIGKILL"]);
     let kills = cgroup.kills();
-    assert!(kills > 0, "the kernel killed nobody: {said}");
+    assert!(kills > 0, "the kernel killed no process: {said}");
     held(format!("killed by the kernel; {said}"))
 }

@@ -42,8 +42,8 @@ fn command_line(tool: &str, pid: u32, folder: &Path) -> String {
     format!("{} {flags} {}", binary(tool).display(), out.display())
 }
 
-/// Runs `command` with a tmpfs of `size` mounted on `folder`, after the shell command `prepare`.
-/// Standard output lists the files that `command` leaves there.
+/// Runs `command` with a tmpfs of `size` on `folder`, after the shell command `prepare`. Standard
+/// output lists the files that `command` leaves there.
 fn on_disk(folder: &Path, size: &str, prepare: &str, command: &str) -> Finished {
     let shown = folder.display();
     let script = format!(

@@ -1,4 +1,4 @@
-//! Faults, their stated outcomes, and what was seen.
+//! Faults, their stated outcomes, and their outcomes on this machine.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,37 +7,37 @@ use systemscope_tests::printed::table::Verdict;
 
 use crate::leftovers::Before;
 
-/// Fault that is inflicted on the tools.
+/// Fault that the tools must survive.
 pub(crate) struct Fault {
-    /// Text for the table: what happens.
+    /// Text for the table: the event.
     pub(crate) name: &'static str,
     /// Text for the table: the affected tools.
     pub(crate) tools: &'static str,
     /// Text for the table: the stated outcome.
     pub(crate) outcome: &'static str,
-    /// Inflicts the fault, and panics if the outcome is not the stated one.
+    /// Causes the fault. Panics if the outcome is not the stated one.
     pub(crate) body: fn() -> End,
 }
 
 /// Result of a fault that missed no expectation.
 pub(crate) enum End {
-    /// The outcome is the stated one; the text says what was seen.
+    /// The outcome is the stated one. The text describes it.
     Held(String),
-    /// This machine cannot inflict the fault; the text says why.
+    /// This machine cannot cause the fault. The text says why.
     CannotHere(String),
 }
 
-/// Returns the stated outcome with a text that says what was seen.
+/// Returns [`End::Held`] with a text that describes the outcome.
 pub(crate) fn held(seen: impl Into<String>) -> End {
     End::Held(seen.into())
 }
 
 impl Fault {
-    /// Inflicts the fault, and checks for leftovers.
+    /// Causes the fault, and checks for leftovers.
     pub(crate) fn inflict(&self) -> (Verdict, String) {
         let before = Before::record();
         let end = catch_unwind(AssertUnwindSafe(self.body));
-        // A fault with a missed outcome may leave processes half-way: they are killed.
+        // A fault with a missed outcome may leave processes behind. They are killed.
         let left = before.leftovers(end.is_err());
         let (verdict, seen) = match end {
             Ok(End::Held(seen)) => (Verdict::Ok, seen),

@@ -1,7 +1,7 @@
 //! Leftovers of a fault: BPF programs, maps and links, and processes.
 //!
-//! A perf event lives only as long as a process holds a descriptor of it, so the check for
-//! processes covers perf events.
+//! A perf event lives only as long as a process has it open, so the check for processes covers perf
+//! events.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use systemscope_tests::truth::bpf_objects::{BpfObject, loaded, new_since};
 
-/// Longest wait for leftovers to go: the kernel frees BPF objects some time after their last
+/// Longest wait until leftovers are gone. The kernel frees BPF objects some time after their last
 /// descriptor is closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -22,8 +22,8 @@ impl Before {
         Before(loaded())
     }
 
-    /// Waits until nothing is left of the fault, and describes what is left after [`PATIENCE`]. A
-    /// tool whose parent did not collect it counts as left, unless the parent `was_killed`.
+    /// Waits until nothing is left of the fault, and describes what remains after [`PATIENCE`]. A
+    /// tool that its parent has not waited for remains, unless the parent `was_killed`.
     pub(crate) fn leftovers(&self, was_killed: bool) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         let mut suspects: Option<BTreeSet<BpfObject>> = None;
@@ -46,14 +46,14 @@ impl Before {
     }
 }
 
-/// Makes this process the parent of orphaned descendants, so that none escapes the check.
+/// Makes this process the parent of orphaned descendants, so that the check covers all of them.
 pub(crate) fn adopt_orphans() {
-    // SAFETY: this option takes numbers only.
+    // This option takes only numbers.
     let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     assert_eq!(result, 0, "become a subreaper");
 }
 
-/// Collects orphans that have ended; tools only if `also_tools`.
+/// Waits for orphans that have ended. Includes tools only if `also_tools` is set.
 fn collect_orphans(also_tools: bool) {
     for pid in children() {
         if (also_tools || !is_tool(pid)) && state(pid) == Some('Z') {
@@ -62,13 +62,13 @@ fn collect_orphans(also_tools: bool) {
     }
 }
 
-/// Collects the orphan `pid` if it has ended: its own parent could not.
+/// Waits for the orphan `pid` if it has ended, because its own parent could not wait for it.
 pub(crate) fn collect(pid: u32) {
-    // SAFETY: no status is asked for.
+    // The call stores no status.
     unsafe { libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), libc::WNOHANG) };
 }
 
-/// Returns the IDs of our children, zombies included.
+/// Returns the IDs of this process's children, including zombies.
 fn children() -> Vec<u32> {
     let mut found = Vec::new();
     for task in fs::read_dir("/proc/self/task")

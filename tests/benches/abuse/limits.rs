@@ -30,7 +30,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Kernel setting that gets its old value back when dropped.
+/// Kernel setting. Its old value is restored when dropped.
 pub(crate) struct Setting {
     path: &'static str,
     before: String,

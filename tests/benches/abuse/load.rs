@@ -56,7 +56,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Returns the sum of a thread's stacks and its accounted time off the CPU, both in ns.
+/// Returns the sum of a thread's stacks and its time off the CPU by its account, both in ns.
 fn shown_and_booked(seen: &Seen, tid: u32) -> (u64, u64) {
     let rows = seen.clocks.iter().filter(|row| row.tid == tid);
     let booked = rows.map(|row| row.blocked_ns + row.runnable_ns).sum();
@@ -165,7 +165,7 @@ fn ten_thousand_threads_elsewhere() -> End {
             if tool == "offwaketime" {
                 let shown = Folded::parse(&finished.stdout).total();
                 let all = 10_000 * 3_000_000;
-                // Waits for a CPU are missing: no waker ends them.
+                // Waits for a CPU are missing, because no waker ends them.
                 assert!(
                     shown * 10 >= all * 9 && shown <= all,
                     "{shown} us shown of {all}"
@@ -214,10 +214,10 @@ fn a_million_stacks() -> End {
     paths.wait_done_within(Duration::from_secs(400));
     let (seen, peak_rss_kib) = watch.close_however_big();
     let leaves = seen.folded.lines.iter().filter(|line| line.has("leaf"));
-    // A path has one stack in each of the two states.
+    // A path has one stack in each of two states.
     let blocked = leaves.filter(|line| line.leaf().ends_with("_[o]")).count() as u64;
     let lost = seen.lost["stacks"] + seen.lost["events"];
-    // The kernel's switch count says how many sleeps ended before a switch.
+    // The kernel's count of switches tells how many sleeps ended before a switch.
     let unswitched = paths.told("unswitched");
     assert!(
         blocked + lost + unswitched >= 1 << LEVELS,
@@ -239,7 +239,7 @@ fn a_million_stacks() -> End {
     ))
 }
 
-/// Releases a storm that was started, waits for its end, and returns its processes a second.
+/// Starts the storm, waits for its end, and returns its rate in processes a second.
 fn release(storm: &mut Workload) -> u64 {
     storm.go();
     storm.wait_done();

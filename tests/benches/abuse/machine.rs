@@ -1,4 +1,4 @@
-//! Changes of the machine under running tools: CPUs, clocks, process IDs.
+//! Changes of the machine while tools run: CPUs, clocks, process IDs.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ pub(crate) const FAULTS: &[Fault] = &[
 
 const SECOND_CPU: &str = "/sys/devices/system/cpu/cpu1/online";
 
-/// Second CPU while it is offline; dropping this brings it back.
+/// Second CPU while it is offline. It goes online again when dropped.
 struct Offline;
 
 impl Offline {
@@ -57,7 +57,7 @@ impl Drop for Offline {
     }
 }
 
-/// Runs all tools at once, so that the CPU goes offline only once.
+/// All tools run at once, so the CPU goes offline only once.
 fn a_cpu_goes_and_comes() -> End {
     match fs::read_to_string(SECOND_CPU) {
         Ok(text) if text.trim() == "1" => {}
@@ -66,7 +66,7 @@ fn a_cpu_goes_and_comes() -> End {
     let simple = Workload::plain("simple");
     let runs = TOOLS.map(|tool| Run::start(tool, simple.pid(), 4.0));
     let runs = runs.map(Run::attached);
-    // Some virtual machines hide what an idle CPU does, so the CPU gets work.
+    // Some virtual machines hide the events of an idle CPU, so the CPU gets work.
     let mut spinners = Workload::start("spinners", &[cpus_online(), 10]);
     spinners.go();
     let second = Tool::new("oncputime")
@@ -83,7 +83,8 @@ fn a_cpu_goes_and_comes() -> End {
     let slept = runs.map(|run| run.finish().whole_sleep_us(4.0));
     let second = second.finish_within(Duration::from_secs(20)).succeeded();
     let samples = Folded::parse(&second.stdout).total();
-    // The CPU is online for one second before it goes, and for at least two after it comes back.
+    // The CPU is online for one second before it goes offline, and for at least two seconds after
+    // it comes back.
     assert!(
         samples > 200,
         "{samples} samples of CPU 1 in 5 s at 99 a second"
@@ -94,10 +95,10 @@ fn a_cpu_goes_and_comes() -> End {
     ))
 }
 
-/// Moves CLOCK_REALTIME by whole seconds. The kernel adds them to the current time, so steps with a
-/// sum of 0 leave the clock unchanged.
+/// Moves CLOCK_REALTIME by whole seconds. The kernel adds them to the current time, so steps whose
+/// sum is 0 leave the clock unchanged.
 fn step_clock(seconds: i64) -> io::Result<()> {
-    // SAFETY: an all-zero timex is a valid one.
+    // An all-zero timex is valid.
     let mut step: libc::timex = unsafe { mem::zeroed() };
     step.modes = libc::ADJ_SETOFFSET;
     step.time.tv_sec = seconds;
@@ -109,7 +110,7 @@ fn step_clock(seconds: i64) -> io::Result<()> {
     Ok(())
 }
 
-/// Step ahead of CLOCK_REALTIME, in seconds, undone when dropped.
+/// Step of CLOCK_REALTIME ahead, in seconds. It is undone when dropped.
 struct Ahead(i64);
 
 impl Ahead {
@@ -147,7 +148,7 @@ fn the_clock_steps() -> End {
     ))
 }
 
-/// Starts `names` under the ID that `simple` had.
+/// Starts `names` under the former ID of `simple`.
 fn an_id_is_used_again() -> End {
     let bystander = Workload::start("crowd", &[2]);
     let folder = scratch();

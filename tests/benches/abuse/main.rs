@@ -1,6 +1,6 @@
-//! `make abuse`: inflicts faults and compares their outcomes with the stated ones, in one table.
-//! The exit status is 1 when an outcome differs. Words on the command line choose the faults that
-//! have one of them in their name.
+//! `make abuse`: causes faults, and compares their outcomes with the stated ones in one table. The
+//! exit status is 1 if an outcome differs. Words on the command line choose the faults that have
+//! one of them in their name.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

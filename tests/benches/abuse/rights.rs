@@ -1,4 +1,4 @@
-//! Runs with capabilities instead of root, and with one of them missing.
+//! Runs with capabilities instead of root, and runs with one capability missing.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Copies of the tools that any user can execute, run as nobody with some capabilities.
+/// Copies of the tools that any user can execute. They run as nobody with some capabilities.
 struct Nobody {
     tools: TempDir,
     capabilities: &'static str,

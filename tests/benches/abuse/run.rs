@@ -1,6 +1,6 @@
-//! Runs of a tool on the workload `simple`. One thread of it sleeps all the time in
-//! `leave_with_test`, so the whole window must be in the stacks below that function, whatever else
-//! happens.
+//! Runs of a tool on the workload `simple`. One of its threads sleeps all the time in
+//! `leave_with_test`. The stacks below that function must therefore contain the whole window,
+//! whatever else happens.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use systemscope_tests::truth::bpf_objects::held_by;
 use systemscope_tests::{Finished, Folded, Running, Tool};
 use tempfile::TempDir;
 
-/// Largest error of a sleep, in thousandths: the ends of the window cut some of it off.
+/// Largest error of a sleep, in thousandths. The edges of the window cut some of the sleep off.
 const TOLERANCE: u64 = 5;
 
-/// Returns the arguments that make `tool` watch `pid` for some seconds. wallclock writes to the
-/// files `out…` in its working directory.
+/// Returns arguments with which `tool` watches `pid` for some seconds. wallclock writes the files
+/// `out…` in its working directory.
 pub(crate) fn arguments(tool: &str, pid: u32, seconds: f32) -> String {
     match tool {
         "wallclock" => format!("{pid} -d {seconds} -f 199 -o out"),
@@ -118,12 +118,12 @@ impl Run {
 }
 
 impl Outcome {
-    /// Checks that the tool succeeded and shows the whole sleep; returns the sleep in us, for
-    /// oncputime the samples.
+    /// Checks that the tool succeeded and shows the whole sleep. Returns the sleep in us, or the
+    /// number of samples for oncputime.
     ///
     /// # Panics
     ///
-    /// When a check fails.
+    /// Panics if a check fails.
     pub(crate) fn whole_sleep_us(self, seconds: f32) -> u64 {
         let tool = self.tool;
         let asked = (f64::from(seconds) * 1e6) as u64;
@@ -139,12 +139,12 @@ impl Outcome {
         slept
     }
 
-    /// Returns the sleep that the tool shows, in us. For oncputime it returns the samples of the
-    /// busy thread.
+    /// Returns the sleep that the tool shows, in us. For oncputime it returns the number of samples
+    /// of the busy thread.
     ///
     /// # Panics
     ///
-    /// When the tool failed or left temporary files.
+    /// Panics if the tool failed or left temporary files.
     pub(crate) fn slept_us(self) -> u64 {
         let Outcome {
             tool,
@@ -178,12 +178,12 @@ impl Outcome {
         }
     }
 
-    /// Checks that the tool failed with an error line that has all of `words`, and left neither
-    /// data nor files. Returns that line.
+    /// Checks that the tool failed with an error line that contains all of `words`, and left
+    /// neither data nor files. Returns the line.
     ///
     /// # Panics
     ///
-    /// When a check fails.
+    /// Panics if a check fails.
     pub(crate) fn assert_failed(self, words: &[&str]) -> String {
         let stderr = self.finished.stderr.clone();
         systemscope_tests::printed::refusal::assert_ended_with_error(
@@ -211,7 +211,7 @@ impl Outcome {
     ///
     /// # Panics
     ///
-    /// When there are files.
+    /// Panics if there are files.
     pub(crate) fn assert_no_files(self) {
         let files = files_below(self.folder.path());
         assert!(files.is_empty(), "{} left {files:?}", self.tool);
@@ -226,7 +226,7 @@ fn asleep(text: &[u8]) -> u64 {
 ///
 /// # Panics
 ///
-/// When there is one.
+/// Panics if there is a temporary file.
 pub(crate) fn assert_no_temporaries(tool: &str, folder: &Path) {
     let is_temporary = |path: &PathBuf| {
         let path = path.to_string_lossy();
@@ -246,7 +246,7 @@ pub(crate) fn open_to_all(folder: &Path) {
 ///
 /// # Panics
 ///
-/// When it has returned none after `patience`.
+/// Panics if `ask` has not returned a value after `patience`.
 pub(crate) fn within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {
@@ -258,7 +258,7 @@ pub(crate) fn within<T>(patience: Duration, what: &str, mut ask: impl FnMut() ->
     }
 }
 
-/// Runs `body` with each of the tools, and joins the texts it returns.
+/// Runs `body` with each of the tools, and joins the texts that `body` returns.
 pub(crate) fn with_each(
     tools: &[&'static str],
     mut body: impl FnMut(&'static str) -> String,

@@ -43,7 +43,7 @@ fn the_file_is_replaced() -> End {
     held(with_each(&TOOLS, |tool| {
         let simple = Workload::plain("simple");
         let run = Run::start(tool, simple.pid(), 2.0).attached();
-        // The file is replaced on the same file system, as a package manager does it.
+        // The new file is on the same file system, as a package manager would have it.
         let beside = simple.folder().join("new");
         fs::copy(&naps, &beside).expect("copy a program");
         fs::rename(&beside, simple.binary()).expect("replace a program");

@@ -1,4 +1,4 @@
-//! Cost of the tools to a database that they watch.
+//! Cost of the tools for a database that they watch.
 
 use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
@@ -16,8 +16,8 @@ const WITH_REASONS: &str = "offcputime -p PID -m 1000 --reasons";
 const WALLCLOCK: &str = "wallclock PID -d 60 -o FILE";
 const THEIRS: &str = "libbpf-tools' offcputime -p PID -m 1000";
 
-/// Measures transactions a second with and without each profiler, which noise blurs, and the run
-/// time of its BPF programs for each transaction.
+/// Measures transactions a second with and without each profiler, and the run time of the
+/// profiler's BPF programs for each transaction. Noise blurs only the first figure.
 pub(crate) fn transactions(table: &mut Table) {
     let server = Server::start();
     let contenders = [
@@ -56,7 +56,7 @@ pub(crate) fn transactions(table: &mut Table) {
     programs(table, &server, &contenders);
 }
 
-/// Measures the part of the cost that a busy machine does not blur.
+/// Measures the part of the cost that other load does not blur.
 fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     let all = in_turn(3, contenders, |profiler| {
         let cost = cost_of(profiler, server.pid(), || {
@@ -66,7 +66,7 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     });
     let find = |name: &str| all.iter().find(|figures| figures.subject.name == name);
     let most = if user_stacks_can_wait() { 0.13 } else { 0.27 };
-    // Largest ratio of the cost with reasons to the cost without them.
+    // Largest ratio of the cost with reasons to the cost without reasons.
     const MOST_FOR_REASONS: f64 = 1.1;
     for figures in &all {
         let (bound, verdict) = match (figures.subject.name.as_str(), find(THEIRS)) {

@@ -1,32 +1,32 @@
-//! Figures that are measured in turn, round after round, so that other load of the machine affects
-//! all of them alike.
+//! Figures that are measured in turn, round after round. Other load of the machine affects all of
+//! them alike.
 
 use loader::Kernel;
 use systemscope_tests::printed::output::{median, spread};
 
-/// Time that depends on the machine's speed and on its other load.
+/// Cause of a figure: the machine's speed and its other load.
 pub(crate) const WALL_CLOCK: &str = "wall clock";
-/// Time that depends on the machine's speed. Other load changes it only by interrupts and by
+/// Cause of a figure: the machine's speed. Other load changes such a figure only by interrupts and
 /// evictions from caches.
 pub(crate) const BPF_TIME: &str = "BPF time";
-/// Time that depends on the same as [`BPF_TIME`].
+/// Cause of a figure: the same as [`BPF_TIME`].
 pub(crate) const CPU_TIME: &str = "CPU time";
-/// Time that depends on the same as [`BPF_TIME`].
+/// Cause of a figure: the same as [`BPF_TIME`].
 pub(crate) const BPF_AND_CPU_TIME: &str = "BPF and CPU time";
 
-/// Returns whether this kernel lets the tools take user stacks when threads return. Short waits
+/// Returns whether this kernel lets the tools capture user stacks when threads return. Short waits
 /// then need no user stack, and the bounds for the tools are lower.
 pub(crate) fn user_stacks_can_wait() -> bool {
-    Kernel::probe().expect("ask the kernel").shows_returns
+    Kernel::probe().expect("probe the kernel").shows_returns
 }
 
-/// Values of one subject, one for each round.
+/// Values of one subject. There is one for each round.
 pub(crate) struct Figures<T> {
     pub(crate) subject: T,
     pub(crate) values: Vec<f64>,
 }
 
-/// Measures each of `things` once a round, in reverse order every other round.
+/// Measures each of `things` once a round. The order is reversed every other round.
 pub(crate) fn in_turn<T>(
     rounds: usize,
     things: impl IntoIterator<Item = T>,
@@ -56,13 +56,14 @@ impl<T> Figures<T> {
         median(self.values.clone())
     }
 
-    /// Returns, for each round, what these values add to `base` divided by what `others` add to it.
+    /// Returns, for each round, the ratio of what these values add to `base` and what `others` add
+    /// to `base`.
     pub(crate) fn ratios_of_added<U, V>(&self, others: &Figures<U>, base: &Figures<V>) -> Vec<f64> {
         let pairs = self.added_to(base).into_iter().zip(others.added_to(base));
         pairs.map(|(own, others)| own / others).collect()
     }
 
-    /// Returns, for each round, the ratio of these values to those of `others`.
+    /// Returns, for each round, the ratio of these values to `others`.
     pub(crate) fn ratios<U>(&self, others: &Figures<U>) -> Vec<f64> {
         let pairs = self.values.iter().zip(&others.values);
         pairs.map(|(own, others)| own / others).collect()
@@ -74,7 +75,7 @@ impl<T> Figures<T> {
         pairs.map(|(value, base)| value - base).collect()
     }
 
-    /// Returns, for each round, by how many percent of `base` these values are lower.
+    /// Returns, for each round, by how many percent these values are below `base`.
     pub(crate) fn percent_below<U>(&self, base: &Figures<U>) -> Vec<f64> {
         let pairs = self.values.iter().zip(&base.values);
         pairs

@@ -1,4 +1,4 @@
-//! Cost of the BPF programs, from the kernel's statistics of them.
+//! Cost of the BPF programs, from the kernel's statistics.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -18,14 +18,14 @@ use memory::Loads;
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
-/// Numbers of calls in the shallow and in the deep program. The difference of their costs is the
-/// cost of the frames.
+/// Numbers of calls in the shallow and in the deep program. The frames cost the difference between
+/// both programs.
 const SHALLOW: u64 = 5;
 const DEEP: u64 = 35;
 
-/// Measures unwinds of user stacks where threads leave the CPU.
+/// Measures unwinds of user stacks at the switch off the CPU.
 pub(crate) fn off_cpu(table: &mut Table) {
-    // Each stop has two switches: one out, which unwinds, and one back in.
+    // Each stop has two switches: the switch off the CPU, which unwinds, and the switch back.
     let tool = "offcputime -p PID -m 10000000";
     walks(table, tool, "sleep", "sched_switch", 2.0);
 }
@@ -54,7 +54,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
         per_run(own.expect("a program that ran")) * runs
     });
     let [none, shallow, deep, shallow_fp, deep_fp] = &all[..] else {
-        unreachable!("five were measured");
+        unreachable!("there are five contenders");
     };
     let memory = Loads::prepare();
     let loads: Vec<f64> = (0..ROUNDS).map(|_| memory.one_ns()).collect();
@@ -88,7 +88,7 @@ fn walks(table: &mut Table, tool: &str, doing: &str, program: &str, runs: f64) {
     }
 }
 
-/// Starts the program on CPU 1, so that hardly anything else runs the BPF program there.
+/// Starts the program on CPU 1. Hardly any other thread runs the BPF program there.
 fn deep(frames: u64, doing: &str) -> Workload {
     WorkloadBuilder::new("deep")
         .without_frame_pointers()
@@ -109,8 +109,8 @@ fn per_run(program: &Program) -> f64 {
     *run_ns as f64 / *runs as f64
 }
 
-/// Measures what reasons add to the cost of a switch: with intervals that are too short to count,
-/// and with intervals that count.
+/// Measures the cost that reasons add to a switch: with intervals that are too short to count, and
+/// with intervals that count.
 pub(crate) fn reasons(table: &mut Table) {
     const MOST: f64 = 1.1;
     const ROUNDS: usize = 9;
@@ -124,7 +124,7 @@ pub(crate) fn reasons(table: &mut Table) {
             per_run(own.expect("a program that ran"))
         });
         let [without, with] = &all[..] else {
-            unreachable!("two were measured");
+            unreachable!("there are two contenders");
         };
         let ratios = with.ratios(without);
         let (bound, verdict) = if bounded {
@@ -148,12 +148,12 @@ pub(crate) fn reasons(table: &mut Table) {
     }
 }
 
-/// Measures cpudist and libbpf-tools' cpudist at each switch of a ping-pong.
+/// Measures cpudist of this project and of libbpf-tools at each switch of a ping-pong.
 pub(crate) fn cpudist(table: &mut Table) {
     const MODES: [&str; 3] = ["", "-P", "-O"];
     let _ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
-    // Process 1 does not switch, so the BPF program returns at once. Its run time is what the
-    // statistics themselves cost.
+    // Process 1 does not switch, so the BPF program returns at once. Its run time is the cost of
+    // the statistics themselves.
     let bystander = Some(Profiler::ours("cpudist", "-p 1"));
     let things = MODES.iter().flat_map(|mode| {
         let ours = Some(Profiler::ours("cpudist", mode));
@@ -161,12 +161,12 @@ pub(crate) fn cpudist(table: &mut Table) {
     });
     let all = in_turn(ROUNDS, things.chain([bystander]).flatten(), |profiler| {
         let cost = cost_of(profiler, 1, || sleep(WINDOW));
-        // One of the BPF programs runs at each switch, and none runs more often.
+        // One of the BPF programs runs at each switch, and no program runs more often.
         let switches = cost.ran.iter().map(|program| program.runs).max();
         cost.run_ns() as f64 / switches.unwrap_or(0).max(1) as f64
     });
     let what = "ns of BPF programs a switch, whole machine";
-    let (bystander, all) = all.split_last().expect("some were measured");
+    let (bystander, all) = all.split_last().expect("at least one contender");
     let name = "cpudist -p of a bystander, what is to be taken off";
     table.row(
         &[

@@ -1,7 +1,6 @@
-//! `make bench`: measures the costs of the tools and of other profilers that do the same. It
-//! measures everything that it compares in turn, in one run, and prints one table. The exit status
-//! is 1 when a bound is missed. Words on the command line choose the parts that have one of them in
-//! their name.
+//! `make bench`: measures the costs of the tools and of comparable profilers, and prints one table.
+//! Figures that the table compares are measured in turn, in one run. The exit status is 1 if a bound
+//! is missed. Words on the command line choose the parts that have one of them in their name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod database;

@@ -1,4 +1,4 @@
-//! Cost of Python frames: for a thread that has them, for one that has none, and for a server.
+//! Cost of Python frames for a thread with frames, for a thread without frames, and for a server.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -20,20 +20,20 @@ const WINDOW: Duration = Duration::from_millis(1000);
 /// Depths of the call chain of Python functions.
 const FEW: u64 = 1;
 const MANY: u64 = 20;
-/// Largest cost of [`MANY`] frames, at the switch off the CPU and the one back together.
+/// Largest cost of [`MANY`] frames in ns, at the switch off the CPU and the switch back together.
 const MOST_NS: f64 = 2000.0;
-/// Largest ratio of a switch's cost with Python support to that without, in a process without
-/// Python.
+/// Largest ratio of a switch's cost with Python support to the cost without it, in a process
+/// without Python.
 const MOST_RATIO: f64 = 1.02;
 const ROUNDS_OF_REQUESTS: usize = 9;
 const CONNECTIONS: u32 = 16;
 const SECONDS: u32 = 2;
-/// Largest loss of a server's requests a second.
+/// Largest loss of a server's requests a second, in percent.
 const MOST_PERCENT: f64 = 3.0;
 const OURS: &str = "offcputime -p PID -m 1000";
 
-/// Measures a Python thread that sleeps for a moment over and over, below few functions and below
-/// many.
+/// Measures a Python thread that sleeps for a moment over and over, below few and below many
+/// functions.
 pub(crate) fn frames(table: &mut Table) {
     for python in some_pythons() {
         let start = |functions: u64| {
@@ -55,7 +55,7 @@ pub(crate) fn frames(table: &mut Table) {
             ns_a_stop(workload.pid(), profiler)
         });
         let [few_none, few_all, none, with] = &all[..] else {
-            unreachable!("four were measured");
+            unreachable!("there are four profilers");
         };
         let (added_by_few, added) = (few_all.added_to(few_none), with.added_to(none));
         let a_frame = (median(added.clone()) - median(added_by_few)) / (MANY - FEW) as f64;
@@ -75,8 +75,8 @@ pub(crate) fn frames(table: &mut Table) {
     }
 }
 
-/// Returns the run time of the BPF programs for each voluntary switch of the process. They also run
-/// at the switches of other processes, where they return at once.
+/// Returns the run time of the BPF programs for each voluntary switch of the process, in ns. The
+/// programs also run at the switches of other processes, where they return at once.
 fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     const FEWEST: u64 = 100;
     let stops = || {
@@ -93,8 +93,8 @@ fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     cost.run_ns() as f64 / cost.done as f64
 }
 
-/// Measures two processes without Python that pass a byte to and fro. It measures them twice
-/// without Python support: the difference is the machine's noise.
+/// Measures two processes without Python that pass a byte back and forth. The measurement without
+/// Python support is made twice, and the difference is the machine's noise.
 pub(crate) fn without_python(table: &mut Table) {
     const ROUNDS: usize = 9;
     let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
@@ -104,7 +104,7 @@ pub(crate) fn without_python(table: &mut Table) {
         ns_a_stop(ping_pong.pid(), profiler)
     });
     let [none, again, with] = &all[..] else {
-        unreachable!("three were measured");
+        unreachable!("there are three profilers");
     };
     let (noise, ratios) = (median(again.ratios(none)), with.ratios(none));
     let bound = format!(
@@ -131,8 +131,8 @@ pub(crate) fn without_python(table: &mut Table) {
     table.row(&cells, Verdict::Figure);
 }
 
-/// Measures the requests a second of an asyncio server, and the time the profilers take for each
-/// request.
+/// Measures the requests a second of an asyncio server, and the time that the profilers take for
+/// each request.
 pub(crate) fn requests(table: &mut Table) {
     let python = &some_pythons()[0].path;
     let mut command = Command::new(python);
@@ -142,7 +142,7 @@ pub(crate) fn requests(table: &mut Table) {
         Profiler::ours("offcputime", "-p PID -m 1000"),
         Profiler::py_spy(""),
     ];
-    // The second run without a profiler shows the noise.
+    // The second measurement without a profiler shows the noise.
     let with_nothing = [None, None].into_iter().chain(contenders.iter().map(Some));
     let all = in_turn(ROUNDS_OF_REQUESTS, with_nothing, |profiler| {
         beside(*profiler, server.pid(), || requests_per_second(&server))
@@ -185,7 +185,7 @@ pub(crate) fn requests(table: &mut Table) {
     }
 }
 
-/// Returns the verdict, [`Verdict::NotHere`] if the machine's noise exceeds the bound.
+/// Returns the verdict. It is [`Verdict::NotHere`] if the machine's noise exceeds the bound.
 fn judge(is_calm: bool, holds: bool) -> Verdict {
     if is_calm {
         Verdict::of(holds)

@@ -1,4 +1,4 @@
-//! Cost of samples to a program that only computes.
+//! Cost of samples for a program that only computes.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -14,12 +14,12 @@ use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, format_spread, in_turn};
 const ROUNDS: usize = 9;
 const OURS: &str = "oncputime -p PID -F 49";
 const MOST_PERCENT: f64 = 0.5;
-/// Rounds for values from the statistics, which hardly differ from round to round.
+/// Rounds for values from the statistics, which hardly differ between rounds.
 const ROUNDS_OF_STATISTICS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(3);
 
-/// Measures prime numbers a second with a thread on each CPU, and the share of CPU time that the
-/// profilers take.
+/// Measures the prime numbers a second that a thread on each CPU finds, and the share of CPU time
+/// that the profilers take.
 pub(crate) fn throughput(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-F 49")),
@@ -54,9 +54,10 @@ pub(crate) fn throughput(table: &mut Table) {
     share_of_the_cpus(table);
 }
 
-/// Measures what noise does not blur: the time of BPF programs, and the profiler's own time once it
-/// knows the program. The target is one program, because the cost of a machine-wide profiler
-/// depends on what else starts. Nothing accounts for the kernel's work at a sample of perf.
+/// Measures the part that noise does not blur: the time of BPF programs, and the profiler's own
+/// time once it knows the program. The target is a single program, because the cost of a
+/// machine-wide profiler depends on all other programs that start. The kernel does not account for
+/// its work at a sample of perf.
 fn share_of_the_cpus(table: &mut Table) {
     let contenders = [
         Some(Profiler::ours("oncputime", "-p PID -F 49")),

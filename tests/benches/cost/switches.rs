@@ -19,10 +19,10 @@ const MESSAGES: u64 = 300;
 
 type Measured = Vec<Figures<Option<Profiler>>>;
 
-/// Measures two processes that pass a byte to and fro on one CPU, with two switches a pass.
+/// Measures two processes that pass a byte back and forth on one CPU, with two switches a pass.
 pub(crate) fn pipe(table: &mut Table) {
     let all = in_turn(ROUNDS, everything(), |profiler| {
-        // No profiler has the benchmark as its target.
+        // The benchmark is no profiler's target.
         let benchmark = || perf_bench(&format!("pipe -l {PASSES}"), true);
         beside(profiler.as_ref(), 1, benchmark) * 1e9 / (2 * PASSES) as f64
     });
@@ -31,7 +31,7 @@ pub(crate) fn pipe(table: &mut Table) {
     rows(table, "ns a switch, whole machine", &all, &most);
 }
 
-/// Measures two threads of one watched process that pass a byte to and fro.
+/// Measures two threads of one watched process that pass a byte back and forth.
 pub(crate) fn pipe_watched(table: &mut Table) {
     let contenders = [
         None,
@@ -67,7 +67,7 @@ pub(crate) fn messaging(table: &mut Table) {
     );
 }
 
-/// Returns no profiler, and the machine-wide ones.
+/// Returns `None` for no profiler, and the machine-wide profilers.
 fn everything() -> Vec<Option<Profiler>> {
     installed([
         None,
@@ -84,15 +84,15 @@ fn everything() -> Vec<Option<Profiler>> {
     ])
 }
 
-/// Returns `None`, and the profilers that are installed.
+/// Returns `None` for no profiler, and the profilers that are installed.
 fn installed<const N: usize>(contenders: [Option<Profiler>; N]) -> Vec<Option<Profiler>> {
     let mut installed: Vec<_> = contenders.into_iter().filter(Option::is_some).collect();
     installed.insert(0, None);
     installed
 }
 
-/// Adds a row for each profiler. Each one in `most` may add at most that multiple of what the
-/// libbpf-tools program of the same name adds.
+/// Adds a row for each profiler. `most` has profilers with a bound: the profiler may add at most
+/// this multiple of the cost that the program of the same name in libbpf-tools adds.
 fn rows(table: &mut Table, what: &str, all: &Measured, most: &[(&str, f64)]) {
     let (base, others) = all.split_first().expect("nothing attached");
     let alone = format_spread(&base.values, 0);
@@ -162,7 +162,7 @@ fn seconds_in(stdout: &[u8]) -> f64 {
     seconds.unwrap_or_else(|| panic!("no seconds in {text:?}"))
 }
 
-/// Benchmark that has its process ID and waits for SIGCONT before it begins.
+/// Benchmark that waits for SIGCONT before it begins. Its process ID is known meanwhile.
 struct Stopped(Running);
 
 impl Stopped {
@@ -185,7 +185,7 @@ impl Stopped {
 
     fn run(self) -> f64 {
         let pid = Pid::from_raw(self.0.pid().cast_signed()).expect("a process");
-        kill_process(pid, Signal::CONT).expect("let the benchmark go on");
+        kill_process(pid, Signal::CONT).expect("continue the benchmark");
         let finished = self.0.finish_within(Duration::from_secs(60)).succeeded();
         seconds_in(&finished.stdout)
     }

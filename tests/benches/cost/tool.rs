@@ -1,5 +1,5 @@
-//! Cost of a tool outside of its BPF programs: to start and to end, to build unwind tables, to
-//! process messages, to write output.
+//! Cost of a tool outside its BPF programs: starting and ending, building unwind tables, processing
+//! messages, and writing output.
 
 pub(crate) mod building;
 pub(crate) mod commands;

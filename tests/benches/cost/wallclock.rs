@@ -1,4 +1,4 @@
-//! Share of a CPU that all processes of wallclock take while it profiles a program.
+//! Share of a CPU that all processes of wallclock take while wallclock profiles a program.
 
 use std::fs;
 use std::thread::sleep;
@@ -16,7 +16,7 @@ const ROUNDS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(6);
 const MOST_PERCENT: f64 = 1.0;
 
-/// Measures it with a program that runs 30 % of the time: 5 ms of every 16.7 ms.
+/// Measures wallclock with a program that runs 30 % of the time: 5 ms of every 16.7 ms.
 pub(crate) fn share_of_a_cpu(table: &mut Table) {
     let mut shares = Workload::start("shares", &[120, 16_667]);
     shares.go();
@@ -41,7 +41,7 @@ pub(crate) fn share_of_a_cpu(table: &mut Table) {
     table.row(&cells, Verdict::of(median(percent) < MOST_PERCENT));
 }
 
-/// Returns the CPU time of wallclock and of its two children.
+/// Returns the CPU time of wallclock and its two children, in ns.
 fn wallclocks_cpu_ns() -> u64 {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let its_own = processes.filter(|entry| {

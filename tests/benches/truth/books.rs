@@ -1,28 +1,28 @@
-//! Time running and runnable, compared with the kernel's accounts and with what a workload measures
-//! of its own work.
+//! Time running and runnable, compared with the kernel's accounts and with a workload's measure of
+//! its own work.
 
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::truth::account::{stolen_ns, threads_of};
 use systemscope_tests::truth::wake_ups::{self, Delays, WakeUps};
 use systemscope_tests::{Account, Seen, Watch, Workload, accounts_at_rest};
 
-/// Largest difference that the different moments of reading explain.
+/// Largest difference that the different times of reading explain, in percent.
 const MOST_PERCENT: f64 = 2.0;
-/// Lowest share of the work that a program measured itself. The program counts the part of a switch
-/// before it reads the clock as work.
+/// Lowest share of the work that a program measured itself, in percent. The program also counts the
+/// part of a switch before it reads the clock as work.
 const LEAST_PERCENT: f64 = 99.5;
 
-/// Times that the kernel accounted for all threads of a program in a window.
+/// Times of all threads of a program in a window, by the kernel's accounts.
 pub(crate) struct Booked {
     pub(crate) running_ns: u64,
     pub(crate) runnable_ns: u64,
-    /// Durations of its wake-ups.
+    /// Delays of the threads' wake-ups.
     pub(crate) wake_ups: Delays,
-    /// Time that the hypervisor took from all CPUs.
+    /// Time that the hypervisor took from all CPUs, in ns.
     pub(crate) stolen_ns: u64,
 }
 
-/// Kernel's accounts at the opening of a window.
+/// Kernel's accounts at the start of a window.
 pub(crate) struct Books {
     pid: u32,
     before: (u64, u64),
@@ -31,9 +31,9 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// Starts to watch wake-ups. Call it before a tool attaches: the kernel calls the users of a
-    /// tracepoint in the order in which they were attached. The tool's work at a wake-up then lies
-    /// between the events that measure the wake-up.
+    /// Starts to watch wake-ups. Call this function before a tool attaches. The kernel calls the
+    /// users of a tracepoint in the order in which they attached. The tool's work at a wake-up then
+    /// lies between the events that measure the wake-up.
     pub(crate) fn open(pid: u32) -> Books {
         let wake_ups = WakeUps::watch(pid);
         Books {
@@ -44,14 +44,14 @@ impl Books {
         }
     }
 
-    /// Restarts the accounts now.
+    /// Starts the accounts anew.
     pub(crate) fn begin(&mut self) {
         self.wake_ups.begin();
         self.before = booked(self.pid);
         self.stolen_ns = stolen_ns();
     }
 
-    /// Returns what the kernel accounted until now.
+    /// Returns the kernel's accounts until now.
     pub(crate) fn close(self) -> Booked {
         let after = booked(self.pid);
         let stolen_ns = stolen_ns() - self.stolen_ns;
@@ -64,7 +64,7 @@ impl Books {
     }
 }
 
-/// Returns the running and runnable nanoseconds of all threads.
+/// Returns the running and runnable time of all threads, in ns.
 fn booked(pid: u32) -> (u64, u64) {
     let threads = threads_of(pid).into_iter();
     let accounts = threads.filter_map(|tid| Account::read(pid, tid));
@@ -73,8 +73,8 @@ fn booked(pid: u32) -> (u64, u64) {
     })
 }
 
-/// Measures a program that sleeps 200 us at a time, and two that repeat the same work and report
-/// how long it took.
+/// Measures a program that sleeps 200 us at a time, and two programs that repeat the same work and
+/// report how long it took.
 pub(crate) fn rows(table: &mut Table) {
     measure_ours(table, "sleeps 200 us at a time", "naps", &[3, 200], &[]);
     let functions = ["f", "g", "h"];

@@ -10,7 +10,7 @@ use systemscope_tests::{Tool, Workload};
 
 const PAIRS: usize = 20;
 const MOST_CALLED_CHANGED: f64 = 2.0;
-/// Seconds measured of each run of a pair, and of each run where a change must be found.
+/// Measured seconds of each run of a pair, and of each run in which a change must be found.
 const OF_A_PAIR: &str = "5";
 const TO_FIND: &str = "30";
 
@@ -60,13 +60,13 @@ fn unchanged(table: &mut Table) {
     table.row(&cells, Verdict::of(percent <= MOST_CALLED_CHANGED));
 }
 
-/// Checks that a function that takes longer is reported.
+/// Checks that the change of a function that takes longer is reported.
 fn check_found(table: &mut Table, more: [&str; 2], what: &str, (function, state): (&str, &str)) {
     let rows = diff([["0", "0"], more], TO_FIND);
     let row = rows
         .iter()
         .find(|row| row["function"] == function && row["state"] == state);
-    let row = row.unwrap_or_else(|| panic!("{function} is not there: {rows:?}"));
+    let row = row.unwrap_or_else(|| panic!("there is no row for {function}: {rows:?}"));
     let number = |name: &str| row[name].as_f64().expect("a number") / 1e6;
     let (before, after) = (number("before"), number("after"));
     let is_found = row["significant"] == true && after > before;

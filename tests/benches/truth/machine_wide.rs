@@ -1,5 +1,5 @@
-//! On CPU: samples of each process of a busy machine, the tools included, compared with its CPU
-//! time.
+//! Samples on the CPU of each process of a busy machine, including the tools, compared with the
+//! process's CPU time.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use systemscope_tests::truth::account::{process_ns, stolen_ns};
 use systemscope_tests::{Line, Tool, Watch};
 
 const BUSY: Duration = Duration::from_secs(15);
-/// Uncertainty of a process's CPU time: the kernel reports it in ticks, and in two parts.
+/// Uncertainty of a process's CPU time, in ns. The kernel reports the time in ticks, and in two
+/// parts.
 const UNSURE_NS: u64 = 20_000_000;
 
 /// Measures while compilers come and go under oncputime and offcputime.
@@ -38,7 +39,7 @@ fn measure(table: &mut Table, hertz: u64) {
         let samples = seen.folded.only(is_its).total();
         let per_second = hertz as f64 / 1e9;
         let expected = cpu_ns as f64 * per_second;
-        // Chance explains up to three standard deviations of a count.
+        // Chance explains up to three standard deviations of the count.
         let chance = 3.0 * expected.sqrt() + (UNSURE_NS + stolen) as f64 * per_second + 1.0;
         let cells = [
             "samples of a process, machine-wide",

@@ -1,8 +1,8 @@
-//! `make truth`: compares what the tools show with independent facts: what programs measured
-//! themselves, what the kernel accounted, where threads start. Beside it stands what other
-//! profilers show of the same program. It prints one table; the exit status is 1 when a figure is
-//! further off than stated. Words on the command line choose the claims that have one of them in
-//! their name.
+//! `make truth`: compares what the tools show with independent facts. These are the times that
+//! programs measured themselves, the kernel's accounts, and the functions where threads start. The
+//! results of other profilers for the same program stand beside them. Prints one table. The exit
+//! status is 1 if a figure is further off than stated. Words on the command line choose the claims
+//! that have one of them in their name.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Time off the CPU: blocked, waiting for a CPU, in short waits, idle.
+//! Time off the CPU: blocked, waiting for a CPU, in short waits, and idle.
 
 pub(crate) mod blocked;
 pub(crate) mod idleness;

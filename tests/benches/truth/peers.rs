@@ -1,4 +1,4 @@
-//! Results of other profilers, parsed from what they print.
+//! Results of other profilers, parsed from their output.
 
 use systemscope_tests::programs::peers::{Attached, Profiler};
 use systemscope_tests::{Folded, Line};
@@ -7,7 +7,7 @@ use systemscope_tests::{Folded, Line};
 pub(crate) struct Peers(Vec<(Profiler, Attached)>);
 
 impl Peers {
-    /// Attaches those of `profilers` that are installed.
+    /// Attaches the `profilers` that are installed.
     pub(crate) fn attach(profilers: impl IntoIterator<Item = Option<Profiler>>, pid: u32) -> Peers {
         let attach = |profiler: Profiler| {
             let attached = profiler.attach(pid);
@@ -16,7 +16,8 @@ impl Peers {
         Peers(profilers.into_iter().flatten().map(attach).collect())
     }
 
-    /// Stops them; returns the name and the stacks of each, `None` if it failed.
+    /// Stops the profilers. Returns the name and the stacks of each, or `None` if the profiler
+    /// failed.
     pub(crate) fn stop(self) -> Vec<(String, Option<Folded>)> {
         let stop = |(profiler, attached): (Profiler, Attached)| {
             let folded = stacks_of(&profiler, attached);
@@ -40,7 +41,7 @@ pub(crate) fn describe(
     said.join("; ")
 }
 
-/// Stops a profiler, and returns its stacks; `None` if it failed.
+/// Stops a profiler, and returns its stacks, or `None` if it failed.
 fn stacks_of(profiler: &Profiler, attached: Attached) -> Option<Folded> {
     let (finished, recording) = attached.stop()?;
     let text = String::from_utf8_lossy(&finished.stdout);
@@ -67,8 +68,8 @@ fn line(comm: &str, tid: u32, mut frames: Vec<String>, value: u64) -> Line {
     }
 }
 
-/// Parses perf's samples: `comm tid`, a line with the address and the name of each frame, leaf
-/// first, and an empty line.
+/// Parses perf's samples: `comm tid`, a line with the address and the name of each frame from the
+/// leaf on, and an empty line.
 fn perf_script(text: &str) -> Folded {
     let sample = |part: &str| {
         let (head, frames) = part.trim_start_matches('\n').split_once('\n')?;
@@ -82,8 +83,8 @@ fn perf_script(text: &str) -> Folded {
     }
 }
 
-/// Parses lines of frames, root first, separated by `;`, then a space and the number of samples.
-/// Python frames have the form `function (file:line)`.
+/// Parses lines of frames from the root on, separated by `;`, and followed by a space and the
+/// number of samples. Python frames have the form `function (file:line)`.
 fn py_spy(text: &str) -> Folded {
     let name = |frame: &str| frame.split(" (").next().unwrap_or(frame).to_owned();
     let stack = |row: &str| {
@@ -96,7 +97,7 @@ fn py_spy(text: &str) -> Folded {
     }
 }
 
-/// Parses maps of the form `@map[`, frames (leaf first), `, tid]: value`.
+/// Parses maps of the form `@map[`, frames from the leaf on, `, tid]: value`.
 fn bpftrace(text: &str) -> Folded {
     let mut lines = Vec::new();
     let mut frames: Vec<String> = Vec::new();
@@ -119,8 +120,8 @@ fn bpftrace(text: &str) -> Folded {
     Folded { lines }
 }
 
-/// Parses stacks: a line for each frame (leaf first, kernel before user), `- comm (tid)`, and the
-/// value.
+/// Parses stacks: a line for each frame from the leaf on, with kernel frames first, then `- comm
+/// (tid)`, and the value.
 fn libbpf_tools(text: &str) -> Folded {
     let mut lines = Vec::new();
     let mut frames: Vec<String> = Vec::new();
@@ -147,8 +148,8 @@ fn libbpf_tools(text: &str) -> Folded {
     Folded { lines }
 }
 
-/// Stops libbpf-tools' wakeuptime. Returns the names of each sleeper and of its waker, and the
-/// microseconds.
+/// Stops libbpf-tools' wakeuptime. Returns the names of each sleeper and its waker, and the time in
+/// us.
 pub(crate) fn wakeuptime(attached: Attached) -> Vec<(String, String, u64)> {
     let printed = attached.stop().map(|(finished, _)| finished.stdout);
     let printed = printed.unwrap_or_default();

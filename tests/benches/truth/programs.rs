@@ -1,4 +1,4 @@
-//! Programs from a distribution's packages, kept busy.
+//! Programs from a distribution's packages, which are kept busy.
 
 use std::any::Any;
 use std::fs;
@@ -14,11 +14,11 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Running, Workload};
 use tempfile::TempDir;
 
-/// Running program, with everything that it needs.
+/// Running program with everything that it needs.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) pid: u32,
-    /// Dropped in this order.
+    /// Parts that the program needs. They are dropped in this order.
     _parts: Vec<Box<dyn Any>>,
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn node_server() -> Program {
     server("node's server under wrk", interpreter)
 }
 
-/// Starts a server that reports its port, and clients for it.
+/// Starts a server that reports its port, and clients for the server.
 fn server(name: &'static str, command: Command) -> Program {
     let binary = PathBuf::from(command.get_program());
     let server = Workload::run(command, binary, scratch());
@@ -172,7 +172,7 @@ fn start_workload(name: &'static str, command: Command, folder: TempDir) -> Prog
     program(name, pid, vec![Box::new(workload)])
 }
 
-/// Perf map that a program leaves in /tmp.
+/// Perf map that a program leaves in /tmp. It is removed when dropped.
 pub(crate) struct RemovedWhenDropped(PathBuf);
 
 impl RemovedWhenDropped {

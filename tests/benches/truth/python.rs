@@ -1,5 +1,5 @@
-//! Share of CPU time and time off the CPU by Python function, compared with what the program
-//! measured there.
+//! Share of CPU time, and time off the CPU, by Python function. Both are compared with the
+//! program's own measure.
 
 use std::process::Command;
 
@@ -18,11 +18,11 @@ use crate::shares::{Error, SYSTEMATIC};
 
 const SECONDS: &str = "4";
 const HERTZ: u64 = 999;
-/// Time that a sample of py-spy stands for.
+/// Time that a sample of py-spy stands for, in ns.
 const PY_SPY_NS: u64 = 10_000_000;
 /// Functions that compute.
 const COMPUTE: [&str; 3] = ["loop", "sort", "compress"];
-/// Functions that wait, and what their threads do there.
+/// Functions that wait, and the activity of their threads there.
 const WAIT: [(&str, &str); 4] = [
     ("doze", "sleeps"),
     ("acquire", "waits for a lock"),
@@ -34,19 +34,19 @@ const MOST_PERCENT: f64 = 1.0;
 const TELLS_PERF: u64 = 12;
 
 /// Run of `phases.py` beside another profiler. The profiler may stop the program at each sample, so
-/// the run has measurements of its own.
+/// the run has its own measurements.
 struct Beside {
     program: Workload,
     peers: Vec<(String, Option<Folded>)>,
 }
 
-/// Time off the CPU in some functions, as the program measured it and as a profiler showed it.
+/// Time off the CPU in some functions, by the program's measure and by a profiler.
 struct OffCpu {
     told_ns: u64,
     seen_ns: u64,
 }
 
-/// Measures two threads that compute, and four that wait, in some versions of Python.
+/// Measures two threads that compute and four threads that wait, in some versions of Python.
 pub(crate) fn rows(table: &mut Table) {
     for python in some_pythons() {
         let mut program = start(&python, &[]);
@@ -119,7 +119,7 @@ fn waits_rows(table: &mut Table, python: &Python, program: &Workload, off_cpu: &
     }
 }
 
-/// Checks the computing threads: they are off the CPU while another thread has the interpreter's
+/// Checks the computing threads. They are off the CPU while another thread has the interpreter's
 /// lock or the CPU.
 fn lock_row(table: &mut Table, program: &Workload, off_cpu: &Folded, stolen_ns: u64) {
     let seen = OffCpu::of(&COMPUTE, program, off_cpu, 1);
@@ -161,7 +161,7 @@ impl Beside {
     }
 }
 
-/// Measures perf, which knows Python functions if the interpreter generates code for each.
+/// Measures perf. It knows Python functions if the interpreter generates code for each function.
 fn by_perf(python: &Python, minor: u64) -> String {
     if minor < TELLS_PERF {
         return format!("perf: no -X perf before Python 3.{TELLS_PERF}");
@@ -178,7 +178,7 @@ fn error_in_short(folded: &Folded, program: &Workload) -> String {
     format!("{:.1} points (chance: {:.1})", error.points, error.chance)
 }
 
-/// Returns the error of shares of all samples of the process.
+/// Returns the error of the shares of all samples of the process.
 fn error(folded: &Folded, program: &Workload) -> Error {
     let functions = COMPUTE.map(|function| {
         let hits = within(folded, function);
@@ -200,7 +200,7 @@ fn share_elsewhere(program: &Workload) -> f64 {
     100.0 - shares.iter().sum::<f64>()
 }
 
-/// Returns the value of stacks that have a function of `phases.py`.
+/// Returns the value of the stacks that contain a function of `phases.py`.
 fn within(folded: &Folded, function: &str) -> u64 {
     let is_function = |frame: &String| is_called(bare(frame), function);
     folded
@@ -208,7 +208,7 @@ fn within(folded: &Folded, function: &str) -> u64 {
         .total()
 }
 
-/// Returns whether a frame has the name that py-spy, the tools or perf give a function.
+/// Returns whether a frame has the name that py-spy, the tools or perf give to a function.
 fn is_called(frame: &str, function: &str) -> bool {
     let perf_name = frame
         .strip_prefix("py::")

@@ -1,4 +1,4 @@
-//! Real programs: complete user stacks, and times that the kernel accounted.
+//! Real programs: complete user stacks, and times in the kernel's accounts.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub(crate) fn rows(table: &mut Table, program: &Program) {
     times(table, program, &on_cpu, &off_cpu, &booked);
 }
 
-/// Returns the percentage of complete stacks in the value of all stacks that have a frame.
+/// Returns the share of complete stacks in the value of all stacks that have a frame, in percent.
 fn whole_percent(folded: &Folded) -> f64 {
     let stacks = folded.only(|line| !line.frames.is_empty());
     let whole = stacks.only(starts_a_thread).total();
@@ -93,7 +93,7 @@ fn times(table: &mut Table, program: &Program, on_cpu: &Seen, off_cpu: &Seen, bo
     let booked_ns = booked.running_ns;
     let percent = |ns: u64| (ns as f64 / booked_ns as f64 - 1.0) * 100.0;
     let stolen = booked.stolen_ns as f64 * 100.0 / booked_ns as f64;
-    // The different moments of reading explain 2 %.
+    // The different times of reading explain 2 %.
     let allowed = 2.0 + stolen;
     let samples = on_cpu.folded.total();
     let sampled = samples * 1_000_000_000 / HERTZ;

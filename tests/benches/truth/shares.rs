@@ -1,4 +1,4 @@
-//! On CPU: the share of each function, compared with the CPU time that a program measured in it.
+//! Share of CPU time of each function, compared with the CPU time that a program measured in it.
 
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::peers::Profiler;
@@ -9,16 +9,16 @@ use crate::peers::{Peers, describe};
 const FUNCTIONS: [&str; 3] = ["f", "g", "h"];
 /// Shares of the total work that the functions do, in percent.
 const WORK: [f64; 3] = [60.0, 30.0, 10.0];
-/// Largest difference between these shares and the shares that the program measured, in points of
-/// percent. A larger one means that the machine stood still in a function, which no sampler can
-/// see.
+/// Largest difference between these shares and the shares that the program measured, in percentage
+/// points. If the difference is larger, the machine stood still in a function, and no sampler can
+/// see that.
 const DISTURBED: f64 = 2.0;
 const WINDOWS: usize = 4;
-/// Allowed error beside chance, in points of percent.
+/// Allowed error in addition to chance, in percentage points.
 pub(crate) const SYSTEMATIC: f64 = 0.5;
 
-/// Measures the program without a timer, with timers of 10 and 20 ms, and with one whose period is
-/// a multiple of the sampling period. A sampler in step with that timer always hits the same
+/// Measures the program without a timer, with timers of 10 and 20 ms, and with a timer whose period
+/// is a multiple of the sampling period. A sampler in step with that timer always hits the same
 /// function.
 pub(crate) fn rows(table: &mut Table) {
     for (hertz, seconds) in [(49, 16), (999, 5)] {
@@ -30,7 +30,7 @@ pub(crate) fn rows(table: &mut Table) {
     }
 }
 
-/// Program that has ended, and what profilers saw of it.
+/// Program that has ended, and the results of profilers for it.
 struct Measured {
     workload: Workload,
     seen: Folded,
@@ -109,10 +109,10 @@ fn share_told(workload: &Workload, function: &str) -> f64 {
 /// Error of the sampled shares.
 pub(crate) struct Error {
     samples: u64,
-    /// Largest difference of a function's share, in points of percent.
+    /// Largest difference of a function's share, in percentage points.
     pub(crate) points: f64,
-    /// Part of that which chance explains at 99.7 %: three standard errors of a share of so many
-    /// samples.
+    /// Part of the difference that chance explains at 99.7 %: three standard errors of a share of
+    /// that many samples.
     pub(crate) chance: f64,
 }
 

@@ -14,7 +14,7 @@ use crate::peers::wakeuptime;
 const LEAST_PERCENT: f64 = 99.0;
 const WINDOW: Duration = Duration::from_secs(4);
 
-/// Measures two processes that only wake each other, and one that only timers wake.
+/// Measures two processes that only wake each other, and a process that only timers wake.
 pub(crate) fn rows(table: &mut Table) {
     each_other(table);
     timers(table);
@@ -67,8 +67,8 @@ fn each_other(table: &mut Table) {
     table.row(&cells, Verdict::of(percent >= LEAST_PERCENT));
 }
 
-/// Removes waits in which this machine hid a switch or the wake-up, as the tool reports. Returns
-/// the rest, and the removed share of the time in percent.
+/// Removes the waits for which this machine hid a switch or the wake-up, by the tool's report.
+/// Returns the rest, and the removed share of the time in percent.
 fn but_hidden(waits: &Folded) -> (Folded, f64) {
     let is_hidden = |line: &Line| line.frames.iter().any(|frame| frame.starts_with("[Missed"));
     let left = waits.only(|line| !is_hidden(line));

@@ -1,5 +1,5 @@
 //! Speed of the tools' libraries alone: building a table, folding, reading, merging and drawing.
-//! `make bench` runs this, and prints criterion's figures.
+//! `make bench` runs this benchmark, and prints criterion's figures.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 // criterion's macros define functions without doc comments.
 #![allow(missing_docs)]
@@ -21,7 +21,8 @@ const THREADS: u32 = 50;
 const STACKS_A_THREAD: u32 = 100;
 const FRAMES: u32 = 30;
 
-/// Returns as many stacks as a busy server has in a minute, deep and with many common frames.
+/// Returns as many stacks as a busy server has in a minute. They are deep and have many common
+/// frames.
 fn stacks(unit: Unit, state: Option<State>) -> Profile {
     let mut profile = Profile::new(unit);
     for number in 0..STACKS_A_THREAD {
@@ -61,7 +62,7 @@ fn stacks(unit: Unit, state: Option<State>) -> Profile {
     profile
 }
 
-/// Gives each thread a clock.
+/// Gives each thread an account of its states.
 fn add_clocks(profile: &mut Profile) {
     let clock = Clock {
         ended_ns: 1_000_000_000,

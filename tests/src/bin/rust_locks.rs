@@ -1,5 +1,6 @@
-//! Workload: threads that want locks of Rust's standard library and of `parking_lot`, and a thread
-//! that holds all of them nearly all of the time. It prints "ready", and ends with standard input.
+//! Workload: some threads want locks of Rust's standard library and of `parking_lot`. Another
+//! thread holds all of these locks nearly all of the time. The program prints "ready", and ends
+//! with standard input.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -14,8 +15,7 @@ static PARKING_MUTEX: parking_lot::Mutex<u64> = parking_lot::Mutex::new(0);
 static PARKING_RWLOCK: parking_lot::RwLock<u64> = parking_lot::RwLock::new(0);
 
 const HELD: Duration = Duration::from_millis(10);
-/// Pause after each unlock, so that the threads that want one lock leave it to the thread that
-/// wants all.
+/// Pause after each unlock. In the pause the thread that wants all locks can take this lock.
 const PAUSE: Duration = Duration::from_millis(1);
 
 #[inline(never)]

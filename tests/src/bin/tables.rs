@@ -1,5 +1,5 @@
-//! `make tables`: writes the table that a command prints to a file below `docs/results`. There is
-//! one file for each table and kind of machine.
+//! `make tables`: writes the table that a command prints to a file below `docs/results`. Each table
+//! has one file for each kind of machine.
 //!
 //! usage: `tables NAME < OUTPUT`, or `tables machine`, which prints the line that a table begins
 //! with.
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::machine;
 
-/// Command whose table is kept, and the document that explains it.
+/// Command with a table in `docs/results`, and the document that explains the table.
 struct Source {
     name: &'static str,
     title: &'static str,
@@ -114,8 +114,8 @@ impl Source {
     }
 }
 
-/// Returns the file name for a kind of machine: its words in lower case, joined by `-`, without the
-/// words that all CPU models share.
+/// Returns the file name for a kind of machine: the words of the kind in lower case, joined by `-`.
+/// Words that all CPU models share are left out.
 fn file_name(kind: &str) -> String {
     let kind = kind.to_lowercase().replace("(r)", "").replace("(tm)", "");
     let words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());
@@ -123,7 +123,7 @@ fn file_name(kind: &str) -> String {
     telling.collect::<Vec<&str>>().join("-") + ".md"
 }
 
-/// Table that a command printed on one kind of machine.
+/// Table that a command printed on one machine.
 #[derive(Debug, PartialEq, Eq)]
 struct Table {
     kind: String,

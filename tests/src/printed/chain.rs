@@ -7,9 +7,9 @@ use crate::printed::folded::bare;
 use crate::truth::gdb::{self, Backtrace};
 use crate::{Folded, Line};
 
-/// A chain of calls from the root to the leaf. The workload's own functions are known from its
-/// source. The number of library frames around and between them is not, so it comes from a
-/// debugger.
+/// A chain of calls from the root to the leaf. The workload's source gives the workload's own
+/// functions. A debugger gives the frames of libraries around and between them, because their
+/// number is not known.
 #[derive(Clone)]
 pub struct Chain {
     frames: Vec<Frame>,
@@ -42,12 +42,12 @@ impl fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// Builds the chain of a thread with the calls `known`, outermost first. `all_known` has all
-    /// functions of the workload.
+    /// Builds the chain of a thread with the calls `known`, outermost first. `all_known` contains
+    /// all functions of the workload.
     ///
     /// # Panics
     ///
-    /// Panics if the debugger sees another chain.
+    /// Panics if the debugger shows another chain.
     pub fn new(backtrace: &Backtrace, known: &[&str], all_known: &HashSet<&str>) -> Chain {
         let frames = backtrace.frames.iter().map(|name| match name {
             Some(name) if all_known.contains(plain(name)) => Frame::Known(plain(name).to_owned()),
@@ -71,18 +71,18 @@ impl Chain {
     }
 
     /// Returns the chains of all threads of a process whose stacks do not change, by thread name.
-    /// `known` has the calls of each thread.
+    /// `known` contains the calls of each thread.
     ///
     /// # Panics
     ///
-    /// Panics if two threads have one name, or if a thread of `known` is missing.
+    /// Panics if two threads have the same name, or if a thread of `known` is missing.
     pub fn all_of(pid: u32, known: &BTreeMap<&str, Vec<&str>>) -> BTreeMap<String, Chain> {
         let all_known: HashSet<&str> = known.values().flatten().copied().collect();
         let mut backtraces = BTreeMap::new();
         for backtrace in gdb::backtraces(pid).into_values() {
             let comm = backtrace.comm.clone();
             let double = backtraces.insert(comm, backtrace);
-            assert!(double.is_none(), "two threads of a name: {double:#?}");
+            assert!(double.is_none(), "threads of one name: {double:#?}");
         }
         let chains = known.iter().map(|(comm, calls)| {
             let backtrace = backtraces
@@ -123,13 +123,13 @@ impl Chain {
         self.frames.is_empty()
     }
 
-    /// Returns whether a stack is this chain, frame for frame.
+    /// Returns whether a stack equals this chain, frame for frame.
     pub fn is(&self, line: &Line) -> bool {
         line.frames.len() == self.len() && self.common(line) == self.len()
     }
 
-    /// Returns whether a stack is the beginning of this chain: each of its frames from the root on
-    /// is the chain's frame at that place.
+    /// Returns whether a stack is a beginning of this chain: each frame of the stack, from the root
+    /// on, equals the chain's frame at the same place.
     pub fn begins(&self, line: &Line) -> bool {
         line.frames.len() <= self.len() && self.common(line) == line.frames.len()
     }
@@ -139,9 +139,9 @@ impl Chain {
         self.common(line) == self.len()
     }
 
-    /// Returns whether a stack leaves this chain after the first call of the workload. The other
-    /// frames of the stack must not be calls of the chain, so a stack that merely skips frames does
-    /// not count.
+    /// Returns whether a stack leaves this chain after the chain's first call of the workload. The
+    /// rest of the stack must not contain calls of the chain, so a stack that merely skips frames
+    /// does not count.
     pub fn is_left_by(&self, line: &Line) -> bool {
         let common = self.common(line);
         let is_own = |frame: &Frame| matches!(frame, Frame::Known(_));
@@ -158,7 +158,7 @@ impl Chain {
             })
     }
 
-    /// Returns the number of frames from the root on that a stack has in common with this chain.
+    /// Returns the number of frames, from the root on, that a stack and this chain have in common.
     pub fn common(&self, line: &Line) -> usize {
         let pairs = self.frames.iter().zip(&line.frames);
         pairs.take_while(|(frame, name)| frame.may_be(name)).count()
@@ -166,7 +166,8 @@ impl Chain {
 }
 
 impl Frame {
-    /// Returns whether a tool may print this frame as `printed`: a name must be right or absent.
+    /// Returns whether a tool may print this frame as `printed`: a printed name must be right, or
+    /// absent.
     fn may_be(&self, printed: &str) -> bool {
         let printed = plain(bare(printed));
         match self {
@@ -184,7 +185,7 @@ fn is_file(printed: &str) -> bool {
     printed.starts_with('[') && printed.ends_with(']') && !marks.contains(&printed)
 }
 
-/// Strips the suffix that a compiler adds to a part of a function that it moved away, such as a
+/// Removes the suffix that a compiler adds to the name of an outlined part of a function, such as a
 /// catch block.
 fn plain(name: &str) -> &str {
     let marks = [" [clone .cold]", "[cold]", ".cold"];
@@ -192,9 +193,9 @@ fn plain(name: &str) -> &str {
     moved.unwrap_or(name)
 }
 
-/// Returns whether two names may be the same library function, which can have several: `read`,
-/// `__read`, `__libc_read`. Names that are not identifiers are printed in many ways and not
-/// compared.
+/// Returns whether two names may belong to the same library function. A function can have several
+/// names, such as `read`, `__read` and `__libc_read`. Names that are not identifiers are printed in
+/// many ways, so they are not compared.
 fn may_be_same(name: &str, printed: &str) -> bool {
     let simple = |name: &str| {
         let start = name.split('@').next().unwrap_or_default();
@@ -210,12 +211,12 @@ fn may_be_same(name: &str, printed: &str) -> bool {
     }
 }
 
-/// Asserts that `explains` holds for each line and its thread's chain.
+/// Asserts that `explains` holds for each line and the chain of the line's thread.
 ///
 /// # Panics
 ///
-/// Panics if the chain of its thread does not explain a line of `folded`, or if the thread has no
-/// chain in `chains`.
+/// Panics if a chain does not explain a line of `folded`, or if the thread of a line has no chain
+/// in `chains`.
 #[track_caller]
 pub fn assert_explained(
     folded: &Folded,
@@ -226,9 +227,9 @@ pub fn assert_explained(
     for line in &folded.lines {
         let chain = chains
             .get(&line.comm)
-            .unwrap_or_else(|| panic!("nothing is known of {line}"));
+            .unwrap_or_else(|| panic!("no chain is known for the thread of {line}"));
         if !explains(chain, line) {
-            wrong.push_str(&format!("  {line}\nis not of\n  {chain:?}\n"));
+            wrong.push_str(&format!("  {line}\ndoes not fit\n  {chain:?}\n"));
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");

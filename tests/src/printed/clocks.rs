@@ -8,19 +8,19 @@ use std::path::Path;
 pub struct ClockRow {
     /// Process ID.
     pub pid: u32,
-    /// Thread ID. A reused ID has two rows.
+    /// Thread ID. A thread ID that was used twice has two rows.
     pub tid: u32,
     /// Thread name, with unsafe characters replaced.
     pub comm: String,
-    /// Time at which its life in the window began, in ns of CLOCK_MONOTONIC.
+    /// Time at which the thread's life in the window began, in ns of CLOCK_MONOTONIC.
     pub started_ns: u64,
-    /// Time at which its life in the window ended, in ns of CLOCK_MONOTONIC.
+    /// Time at which the thread's life in the window ended, in ns of CLOCK_MONOTONIC.
     pub ended_ns: u64,
-    /// Time on a CPU.
+    /// Time on a CPU, in ns.
     pub running_ns: u64,
-    /// Time waiting for a CPU.
+    /// Time waiting for a CPU, in ns.
     pub runnable_ns: u64,
-    /// Time waiting for anything else.
+    /// Time waiting for anything else, in ns.
     pub blocked_ns: u64,
     /// Number of context switches because the thread blocked.
     pub voluntary: u64,
@@ -42,7 +42,7 @@ impl ClockRow {
     }
 }
 
-/// Reads a file of accounts.
+/// Reads a file of thread accounts.
 ///
 /// # Panics
 ///

@@ -22,7 +22,7 @@ impl Line {
         self.frames.last().map_or("", String::as_str)
     }
 
-    /// Returns whether a frame has this name, without annotations such as `_[k]`.
+    /// Returns whether a frame has this name. Annotations such as `_[k]` do not count.
     pub fn has(&self, function: &str) -> bool {
         self.frames.iter().any(|frame| bare(frame) == function)
     }
@@ -34,7 +34,7 @@ impl Line {
 }
 
 impl fmt::Display for Line {
-    /// Writes the line as it was read, without the thread's IDs.
+    /// Writes the line as the tool printed it, without the IDs of the thread.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -47,7 +47,7 @@ impl fmt::Display for Line {
 }
 
 impl fmt::Display for Folded {
-    /// Writes each line on its own line. The precision limits their number.
+    /// Writes one line of text for each folded line. The precision limits their number.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = formatter.precision().unwrap_or(usize::MAX);
         let mut lines = self.lines.iter().take(most);
@@ -64,7 +64,8 @@ pub(crate) fn has_path(frames: &[String], path: &[&str]) -> bool {
     })
 }
 
-/// Returns the reason and the resource of a wait that a frame names, without the idleness.
+/// Returns the reason and the resource of a wait from the frame that names them, without the
+/// idleness.
 pub fn reason(frame: &str) -> Option<&str> {
     let said = bare(frame).strip_prefix('[')?.strip_suffix(']')?;
     let idle = [" (idle)", " (dormant)"];
@@ -90,8 +91,9 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// Parses folded text strictly: UTF-8, one value per line, no empty name, no control
-    /// characters, no duplicate stack, sorted by stack, and no frame of the profiler itself.
+    /// Parses folded text strictly. The text must be UTF-8, and sorted by stack without duplicates.
+    /// Each line must have one value, no empty name and no control character. No frame may belong
+    /// to the profiler itself.
     ///
     /// # Panics
     ///
@@ -146,12 +148,12 @@ impl Folded {
         }
     }
 
-    /// Returns the lines with a function among their frames.
+    /// Returns the lines that contain a function.
     pub fn under(&self, function: &str) -> Folded {
         self.only(|line| line.has(function))
     }
 
-    /// Returns the lines of a thread, in output of `--per-thread`.
+    /// Returns the lines of a thread. The output must be of `--per-thread`.
     pub fn of_thread(&self, tid: u32) -> Folded {
         self.only(|line| line.thread.is_some_and(|(_, own)| own == tid))
     }
@@ -185,9 +187,9 @@ impl Folded {
 }
 
 /// Returns whether a frame is a BPF program or a kernel function that calls one. The kernel names a
-/// program `bpf_prog_`, the 16 hex digits of its tag, and the program's name. Functions such as
-/// `bpf_prog_load` of libbpf and the kernel do not count. A program that the thread runs with
-/// `BPF_PROG_TEST_RUN`, as some workloads do, is the thread's own work.
+/// BPF program by `bpf_prog_`, the 16 hex digits of the program's tag, and the program's name.
+/// Functions such as `bpf_prog_load` of libbpf and the kernel do not count. A program that a
+/// workload runs with `BPF_PROG_TEST_RUN` is the workload's own.
 fn has_profilers_own(frames: &[String]) -> bool {
     let is_program = |frame: &String| {
         let mut tags = frame.split("bpf_prog_").skip(1);
@@ -208,7 +210,7 @@ fn parse_line(line: &str, per_thread: bool) -> Result<Line, &'static str> {
         return Err("a control character");
     }
     let (stack, value) = line.rsplit_once(' ').ok_or("no value")?;
-    let value = value.parse().map_err(|_| "the value is no number")?;
+    let value = value.parse().map_err(|_| "the value is not a number")?;
     let mut fields = stack.split(';').map(str::to_owned);
     let first = fields.next().ok_or("no thread")?;
     let (comm, thread) = if per_thread {

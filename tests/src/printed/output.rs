@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Asserts that `measured` is within `tolerance` of `truth`. All have the same unit.
+/// Asserts that `measured` is within `tolerance` of `truth`. All three have the same unit.
 ///
 /// # Panics
 ///
@@ -22,7 +22,7 @@ pub fn per_mille(value: u64, parts: u64) -> u64 {
     value * parts / 1000
 }
 
-/// Returns the middle one of the sorted values.
+/// Returns the median: the upper one of the two middle values if their number is even.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -37,7 +37,7 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
     )
 }
 
-/// Returns all files below a folder, sorted. It does not follow links.
+/// Returns all files below a folder, sorted. Symbolic links are not followed.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

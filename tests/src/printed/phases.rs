@@ -6,10 +6,10 @@ use crate::truth::account::stolen_ns;
 use crate::truth::wake_ups::{Delays, WakeUps};
 use crate::{Account, Seen, Watch, Workload, accounts_at_rest};
 
-/// Results of the window, and the kernel's figures to compare with.
+/// Results of the window, and the kernel's figures for comparison.
 #[derive(Debug)]
 pub struct Measured {
-    /// The workload, which is done.
+    /// The workload, which has ended its phases.
     pub phases: Workload,
     /// Output of the tool.
     pub seen: Seen,
@@ -21,8 +21,8 @@ pub struct Measured {
     pub stolen_ns: u64,
 }
 
-/// Attaches a tool to `phases`, which waits for its start command, and lets it run. `phases` is
-/// blocked before and after, so its accounts cover exactly the window.
+/// Attaches a tool to `phases`, which waits for its start command, and then sends this command.
+/// `phases` is blocked before and after its run, so its accounts cover exactly the window.
 pub fn measure(mut phases: Workload, attach: impl Fn(u32) -> Watch) -> Measured {
     let mut watch = attach(phases.pid());
     let before = accounts_at_rest(phases.pid());

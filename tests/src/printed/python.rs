@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// Beginning of the names of frames that stand for unknown Python frames.
+/// Beginning of the name of each frame that stands for unknown Python frames.
 pub const UNKNOWN: &str = "[python: ";
 
 /// A user stack with its value.
@@ -28,9 +28,9 @@ pub struct Stack {
 pub struct Frame {
     /// Name of the function as tools show it.
     pub name: String,
-    /// Kind of the function, such as `user` or `python`.
+    /// Kind of the frame, such as `user` or `python`.
     pub kind: String,
-    /// Address in its binary, which tells frames without names apart.
+    /// Address in its binary. It tells frames without names apart.
     pub address: Option<String>,
     /// Source file.
     pub file: Option<String>,
@@ -110,7 +110,7 @@ impl Frame {
                 .file
                 .clone()
                 .unwrap_or_else(|| panic!("{self:?} has no file")),
-            // The frame of a module's start has no line.
+            // The frame at the start of a module has no line.
             line: self.line.unwrap_or(0),
         })
     }
@@ -132,8 +132,9 @@ impl Stack {
         native.map(|frame| frame.name.as_str()).collect()
     }
 
-    /// Returns the native frames that this stack has beyond those of another stack. It returns
-    /// `None` if this stack does not have all of the other's native frames in the same order.
+    /// Returns the native frames that this stack has in addition to the native frames of another
+    /// stack. Returns `None` if this stack does not contain all of the other's native frames in the
+    /// same order.
     pub fn native_beyond<'a>(&'a self, other: &'a Stack) -> Option<Vec<&'a Frame>> {
         let [own, others] = [self, other].map(|stack| {
             let frames = stack.frames.iter();
@@ -145,8 +146,8 @@ impl Stack {
         others.peek().is_none().then_some(beyond)
     }
 
-    /// Returns the names of the native frames between two Python functions, of which one calls the
-    /// other.
+    /// Returns the names of the native frames between two Python functions, where the first calls
+    /// the second.
     ///
     /// # Panics
     ///
@@ -170,7 +171,7 @@ impl Stack {
 }
 
 impl Call {
-    /// Builds the expected call of a function of a file on a line.
+    /// Builds a call of a function, in a file, on a line, to compare with.
     pub fn new(function: &str, file: &str, line: u64) -> Call {
         let base = file.rsplit('/').next().unwrap_or(file);
         Call {

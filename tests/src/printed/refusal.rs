@@ -1,4 +1,4 @@
-//! Checks of how a tool refuses requests that it cannot fulfil.
+//! Checks of how a tool refuses a request that it cannot fulfil.
 
 use std::fs;
 
@@ -26,23 +26,23 @@ pub fn nobody() -> String {
     limit.trim().to_owned()
 }
 
-/// Asserts that the tool refused: one line on stderr with all of `words`, no data, and one of the
-/// exit statuses `codes`.
+/// Asserts that a tool refused. The tool must print one line on stderr with all of `words`, print
+/// no data, and exit with one of `codes`.
 #[track_caller]
 pub fn assert_refused(tool: &str, finished: &Finished, codes: &[i32], words: &[&str]) {
     let stderr = &finished.stderr;
     assert_eq!(
         stderr.lines().count(),
         1,
-        "not one line from {tool}:\n{stderr}"
+        "{tool} did not print exactly one line:\n{stderr}"
     );
     assert!(
         stderr.ends_with('\n'),
-        "no whole line from {tool}: {stderr:?}"
+        "{tool} did not print a whole line: {stderr:?}"
     );
     assert!(
         stderr.starts_with(&format!("{tool}: ")),
-        "{tool} does not say who speaks: {stderr}"
+        "{tool} does not begin with its name: {stderr}"
     );
     for word in words {
         assert!(
@@ -63,8 +63,8 @@ pub fn assert_refused(tool: &str, finished: &Finished, codes: &[i32], words: &[&
     );
 }
 
-/// Asserts that the tool ended with an error after a trace. The last line on stderr is the error
-/// and has all of `words`; other lines may come before it. The exit status is [`FAILED`].
+/// Asserts that a tool measured and then ended with an error. The last line on stderr is the error
+/// and contains all of `words`. Other lines may come before it. The exit status is [`FAILED`].
 #[track_caller]
 pub fn assert_ended_with_error(tool: &str, finished: &Finished, words: &[&str]) {
     let last = finished.stderr.lines().last().unwrap_or_default();
@@ -89,7 +89,7 @@ pub fn assert_ended_with_error(tool: &str, finished: &Finished, words: &[&str]) 
     assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
 }
 
-/// Returns arguments with which a tool measures for a second. The target's ID follows them.
+/// Returns arguments with which a tool measures for one second. The target's ID must follow them.
 pub fn a_second_of(tool: &str) -> &'static str {
     match tool {
         "wallclock" => "-d 1",
@@ -98,7 +98,7 @@ pub fn a_second_of(tool: &str) -> &'static str {
     }
 }
 
-/// Builds a command that measures a target for a second.
+/// Builds a command that measures a target for one second.
 pub fn on_target(tool: &str, target: &str) -> Tool {
     Tool::new(tool).args(a_second_of(tool)).arg(target)
 }

@@ -1,5 +1,5 @@
-//! Expected numbers of samples of a process, by its CPU time and by the sampling timers that
-//! interrupted it.
+//! Expected number of samples of a process. Its CPU time gives one expectation, and the sampling
+//! timers that interrupted the process give another.
 
 use crate::printed::output::assert_close;
 use crate::truth::account::{stolen_ns, threads_of};
@@ -13,17 +13,17 @@ pub struct Sampled {
     watch: Watch,
     stolen_ns: u64,
     running_ns: u64,
-    /// Time between the reading of the accounts and the window's start, in ns. A running thread may
-    /// have run for that long.
+    /// Time between the reading of the accounts and the window's start, in ns. A thread may have
+    /// run for all of this time.
     unsure_ns: u64,
 }
 
-/// CPU time that the samples of a window must agree with.
+/// CPU time with which the samples of a window must agree.
 #[derive(Debug)]
 pub struct CpuTime {
     /// CPU time by the kernel's accounts, in ns.
     pub running_ns: u64,
-    /// Maximum difference from the CPU time that a sampler can see, in ns.
+    /// Maximum difference in ns between the accounts and the CPU time that a sampler can see.
     pub unsure_ns: u64,
 }
 
@@ -81,14 +81,14 @@ impl Interruptions {
         Interruptions(Tracing::start(&threads_of(pid), &events))
     }
 
-    /// Stops tracing, and returns the number of sampling timers that found such a thread on their
-    /// CPU. It is the expected number of samples on any machine.
+    /// Stops tracing, and returns the number of sampling timers that interrupted a traced thread.
+    /// This is the expected number of samples on any machine.
     ///
     /// # Panics
     ///
     /// Panics if there were more events than the trace buffer holds.
     pub fn stop(self) -> u64 {
-        // kernel/events/core.c has one function for all sampling timers.
+        // All sampling timers call one function of kernel/events/core.c.
         let trace = self.0.stop();
         let sampling = |line: &&str| line.contains("function=perf_swevent_hrtimer");
         trace.lines().filter(sampling).count() as u64

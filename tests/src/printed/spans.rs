@@ -61,7 +61,7 @@ impl Interval {
     }
 }
 
-/// Output of cpudist, with its loss of switches.
+/// Output of cpudist, with the number of context switches that it missed.
 #[derive(Debug)]
 pub struct Spans {
     /// Intervals in their order.

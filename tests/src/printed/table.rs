@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::machine;
 
-/// Maximum characters of a cell. stderr has the whole text.
+/// Maximum characters of a cell. The whole text is on stderr.
 const WIDEST: usize = 240;
 
 /// Verdict in the last column of a row.
@@ -14,20 +14,21 @@ pub enum Verdict {
     Ok,
     /// The claim does not hold.
     Missed,
-    /// This machine cannot check the claim, or was too busy to tell.
+    /// This machine cannot check the claim, or was too busy to check it.
     NotHere,
     /// A figure without a claim.
     Figure,
 }
 
 impl Verdict {
-    /// Returns the verdict on a claim that holds or not.
+    /// Returns the verdict on a claim.
     pub fn of(holds: bool) -> Verdict {
         if holds { Verdict::Ok } else { Verdict::Missed }
     }
 
     /// Returns the verdict on a figure that is corrected for stolen time. `stolen_percent` is the
-    /// time that the hypervisor took, in per cent of the figure. Above 5 % the figure says nothing.
+    /// time that the hypervisor took, in percent of the figure. A figure with more than 5 % stolen
+    /// time is `NotHere`.
     pub fn of_calm(stolen_percent: f64, holds: bool) -> Verdict {
         if stolen_percent > 5.0 {
             Verdict::NotHere
@@ -46,7 +47,7 @@ impl Verdict {
     }
 }
 
-/// A table that shows rows on stderr as they are added, and prints them together at the end.
+/// Table that shows each new row on stderr, and prints all rows together at the end.
 #[derive(Debug)]
 pub struct Table {
     columns: usize,
@@ -56,7 +57,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Creates a table with these columns, and one for the verdict.
+    /// Creates a table with these columns and a column for the verdict.
     pub fn new(columns: &[&str]) -> Table {
         let head = format!("| {} | |", columns.join(" | "));
         let rule = "|---".repeat(columns.len() + 1) + "|";
@@ -84,7 +85,7 @@ impl Table {
         self.lines.push(line);
     }
 
-    /// Prints the table with a line on the machine. It returns failure if a claim was missed.
+    /// Prints the table with a line about the machine. Returns failure if a claim was missed.
     pub fn finish(self) -> ExitCode {
         println!("{}\n", machine::line());
         for line in &self.lines {

@@ -3,7 +3,8 @@
 use crate::printed::folded::bare;
 use crate::{Folded, Line, Tool};
 
-/// The line on stderr that says how unwinds of user stacks ended. It is always there with `-v`.
+/// Counts in the line on stderr that says how unwinds of user stacks ended. With `-v` a tool always
+/// prints this line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserStacks {
     /// Number of unwinds that reached the first function of their thread.
@@ -35,8 +36,8 @@ impl UserStacks {
             .filter_map(|line| Some(line.split_once(": user stacks: ")?.1));
         let line = found
             .next()
-            .unwrap_or_else(|| panic!("nothing on user stacks in:\n{stderr}"));
-        assert_eq!(found.next(), None, "twice on user stacks:\n{stderr}");
+            .unwrap_or_else(|| panic!("no line about user stacks in:\n{stderr}"));
+        assert_eq!(found.next(), None, "two lines about user stacks:\n{stderr}");
         let count = |what: &str| count_before(line, what).unwrap_or(0);
         UserStacks {
             reached_root: count("reached the root"),
@@ -66,7 +67,7 @@ impl UserStacks {
     /// Panics if fewer did, or if there was no unwind.
     #[track_caller]
     pub fn assert_reached(&self, per_mille: u64) {
-        assert!(self.total() > 0, "no user stack at all");
+        assert!(self.total() > 0, "no user stack was unwound");
         assert!(
             self.reached_root * 1000 >= self.total() * per_mille,
             "{} of {} user stacks reached the root: {self:?}",
@@ -76,8 +77,8 @@ impl UserStacks {
     }
 }
 
-/// Returns the number at the beginning of the part of a line with `words`: `… root (99.8 %), 12
-/// (1.0 %) of them …`.
+/// Returns the number at the beginning of the clause that contains `words`: in `… root (99.8 %), 12
+/// (1.0 %) of them …`, 12 for `of them`.
 fn count_before(line: &str, words: &str) -> Option<u64> {
     let mut parts = line
         .split("; ")
@@ -97,7 +98,7 @@ fn count_before(line: &str, words: &str) -> Option<u64> {
 #[track_caller]
 pub fn whole_stacks(tool: &str, pid: u32, per_mille: u64) -> Folded {
     let mut on_pid = Tool::new(tool).pid(pid).args("-v -U --duration 2");
-    // Other tests leave the process little CPU time.
+    // Other tests may leave the process little CPU time.
     if tool == "oncputime" {
         on_pid = on_pid.args("-F 999");
     }
@@ -106,15 +107,15 @@ pub fn whole_stacks(tool: &str, pid: u32, per_mille: u64) -> Folded {
     Folded::parse(&finished.stdout)
 }
 
-/// Returns whether a stack starts where the kernel or libc starts a thread: at `_start`, which has
-/// no name in a stripped program, or at `clone`, which has no name in a stripped libc.
+/// Returns whether a stack begins where the kernel or libc starts a thread: at `_start` or at
+/// `clone`. `_start` has no name in a stripped program, and `clone` has none in a stripped libc.
 pub fn starts_a_thread(line: &Line) -> bool {
     let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
     let of_libc = |name: &str, names: &[&str]| {
         names.contains(&name) || (name.starts_with("[libc") && name.ends_with(']'))
     };
     let clones = ["clone", "__clone", "clone3", "__clone3"];
-    // A second function of libc calls the thread's function.
+    // The thread's function is called by a second function of libc.
     frame(0) == "_start"
         || (frame(0).starts_with('[') && frame(1).starts_with("__libc_start_main"))
         || (of_libc(frame(0), &clones)
@@ -122,15 +123,15 @@ pub fn starts_a_thread(line: &Line) -> bool {
             && line.frames.len() > 2)
 }
 
-/// Asserts that `right` holds for lines with at least `per_mille` thousandths of all values.
+/// Asserts that lines for which `right` holds have at least `per_mille` thousandths of all values.
 ///
 /// # Panics
 ///
-/// Panics if less is, or if there are no values.
+/// Panics if these lines have less, or if there are no values.
 #[track_caller]
 pub fn assert_most(what: &str, folded: &Folded, per_mille: u64, right: impl Fn(&Line) -> bool) {
     let (total, wrong) = (folded.total(), folded.only(|line| !right(line)));
-    assert!(total > 0, "{what}: nothing at all");
+    assert!(total > 0, "{what}: there are no values");
     assert!(
         wrong.total() * 1000 <= total * (1000 - per_mille),
         "{what}: not {} of {total}:{wrong:.20}",

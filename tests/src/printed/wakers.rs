@@ -1,5 +1,5 @@
-//! Waits as offwaketime prints them: the sleeper's stack, and after each `--` a waker's stack, leaf
-//! first, with the waker's name at the end.
+//! Waits as offwaketime prints them: the sleeper's stack, and a waker's stack after each `--`. A
+//! waker's stack begins with the leaf and ends with the waker's name.
 
 use crate::printed::folded::{bare, has_path, parse_thread};
 use crate::{Folded, Line, Seen};
@@ -28,7 +28,7 @@ impl Waker {
 }
 
 impl Line {
-    /// Returns the line up to its first `--`: the thread that waited, with its stack.
+    /// Returns the line up to its first `--`, with the waiting thread and its stack.
     pub fn sleeper(&self) -> Line {
         let end = self.frames.iter().position(|frame| frame == "--");
         Line {
@@ -65,7 +65,7 @@ impl Line {
         let mut wakers = self.wakers().into_iter();
         wakers
             .next()
-            .unwrap_or_else(|| panic!("nobody woke: {self}"))
+            .unwrap_or_else(|| panic!("no waker in: {self}"))
     }
 
     /// Returns the names of all wakers, in order.
@@ -96,12 +96,12 @@ impl Folded {
 
 impl Seen {
     /// Returns the waits without a missing stack or waker. The tool marks and counts waits for
-    /// which the machine hid a context switch or a wake-up. It also marks waits of threads that
-    /// woke up just as the window opened.
+    /// which the machine hid a context switch or a wake-up. The tool also marks waits of threads
+    /// that woke up just as the window opened.
     ///
     /// # Panics
     ///
-    /// Panics if more are missing than that explains.
+    /// Panics if more are missing than hidden events and the window's start explain.
     #[track_caller]
     pub fn waits_but_missed(&self) -> Folded {
         assert!(
@@ -113,15 +113,15 @@ impl Seen {
         self.folded.only(|line| !is_missed(line))
     }
 
-    /// Returns whether the switches that the machine hid explain the missing stacks and wakers. A
-    /// machine can also hide wake-ups alone, but seldom does.
+    /// Returns whether the context switches that the machine hid explain the missing stacks and
+    /// wakers. A machine seldom hides wake-ups alone.
     pub fn misses_what_was_hidden(&self) -> bool {
         let missed = self.folded.only(is_missed);
         let (hidden, opened) = (self.lost["events"], self.folded.comms().len() as u64);
         // A machine that hides switches hides wake-ups, too. The tool counts a hidden switch only
-        // if it contradicts the switches that it saw. A CPU that hides its events for a while also
-        // hides wake-ups of threads on other CPUs, whose switches the tool sees. Hidden wake-ups
-        // can therefore be many more than hidden switches.
+        // if it contradicts the switches that the tool saw. A CPU that hides its events for a while
+        // also hides its wake-ups of threads on other CPUs, and the tool sees the switches of these
+        // threads. Hidden wake-ups can therefore be many more than hidden switches.
         let is_explained = unseen_wake_ups(&self.stderr) <= 2 * (hidden + opened)
             || hidden > 0 && missed.total() * 200 <= self.folded.total();
         is_explained && self.lost["stacks"] <= 2 * (hidden + opened)

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::programs::workload::{install, scratch};
 
 /// Returns the directory of the release binaries: `SYSTEMSCOPE_BIN_DIR`, or else `release` in the
-/// target directory of this test.
+/// target directory that contains this test.
 pub fn folder() -> PathBuf {
     if let Some(folder) = env::var_os("SYSTEMSCOPE_BIN_DIR") {
         return folder.into();
@@ -23,19 +23,19 @@ pub fn folder() -> PathBuf {
 ///
 /// # Panics
 ///
-/// When it is not built.
+/// Panics if the tool is not built.
 pub fn binary(name: &str) -> PathBuf {
     let path = folder().join(name);
     assert!(
         path.is_file(),
-        "{} is not there: run `make build` first, or name its folder in SYSTEMSCOPE_BIN_DIR",
+        "{} does not exist: run `make build` first, or name its folder in SYSTEMSCOPE_BIN_DIR",
         path.display()
     );
     path
 }
 
-/// Copies tools to a directory that every user can enter: the build's own directory may be closed
-/// to them.
+/// Copies tools to a directory that every user can enter. The build's own directory may be closed
+/// to other users.
 pub fn copies(tools: &[&str]) -> TempDir {
     let folder = scratch();
     for tool in tools {

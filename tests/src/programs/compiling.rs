@@ -10,11 +10,10 @@ use crate::programs::sources;
 use crate::programs::workload::scratch;
 use crate::truth::account::children_ns;
 
-/// Names of the threads that compile: the driver, its children, and the other compiler that `cc`
-/// can be.
+/// Names of the threads that compile: the driver, its children, and clang, which `cc` can be.
 pub const COMPILERS: [&str; 4] = ["cc", "cc1", "as", "clang"];
 
-/// Result of compiling for some time.
+/// Result of [`compile_for`].
 #[derive(Clone, Copy, Debug)]
 pub struct Compiled {
     /// Number of compilations.
@@ -23,11 +22,12 @@ pub struct Compiled {
     pub cpu_ns: u64,
 }
 
-/// Compiles the workloads for `length`, with one compiler for each CPU, and waits for the last.
+/// Compiles the workloads for `length`, with one compiler for each CPU, and waits for the last
+/// compiler to end.
 ///
 /// # Panics
 ///
-/// When there is no compiler.
+/// Panics if there is no compiler.
 pub fn compile_for(length: Duration) -> Compiled {
     let folder = scratch();
     let mut sources = sources::all();
@@ -58,7 +58,8 @@ pub fn compile_for(length: Duration) -> Compiled {
 }
 
 fn compile(source: &Path, object: &Path) {
-    // Some sources need headers of libraries that may not be installed, and fail sooner.
+    // Some sources need headers of libraries that may not be installed. Their compilation fails
+    // early.
     Command::new("cc")
         .args(["-O2", "-c", "-I"])
         .arg(sources::folder())

@@ -1,5 +1,5 @@
-//! Parent's side of `--control-fd`: it learns when a tool is attached, sets the window, and learns
-//! what the tool lost.
+//! Parent's end of `--control-fd`. It receives when the tool is attached, sets the window, and
+//! receives what the tool lost.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -27,8 +27,8 @@ impl Control {
         let theirs = OwnedFd::from(theirs);
         command.arg("--control-fd").arg(CONTROL_FD.to_string());
         let give = move || {
-            // SAFETY: it is safe after a fork to duplicate and flag descriptors, and `theirs` is
-            // open as long as the command that owns this closure.
+            // After a fork it is safe to duplicate descriptors and to set their flags. `theirs`
+            // stays open as long as the command, which owns this closure.
             let result = unsafe {
                 if theirs.as_raw_fd() == CONTROL_FD {
                     libc::fcntl(CONTROL_FD, libc::F_SETFD, 0)
@@ -53,7 +53,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone, or sends another message.
+    /// Fails if the tool is gone, or sends another message.
     pub fn ready(&mut self) -> io::Result<()> {
         match self.line()?.as_str() {
             "ready" => Ok(()),
@@ -65,7 +65,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone.
+    /// Fails if the tool is gone.
     pub fn start(&mut self, at_ns: u64) -> io::Result<()> {
         writeln!(self.lines.get_mut(), "start {at_ns}")
     }
@@ -74,7 +74,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone.
+    /// Fails if the tool is gone.
     pub fn stop(&mut self, at_ns: u64) -> io::Result<()> {
         writeln!(self.lines.get_mut(), "stop {at_ns}")
     }
@@ -83,10 +83,10 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When the tool is gone, or sends another message.
+    /// Fails if the tool is gone, or sends another message.
     pub fn lost(&mut self) -> io::Result<BTreeMap<String, u64>> {
         let mut line = self.line()?;
-        // Earlier messages say that the window is open, and that all targets have ended.
+        // Earlier messages can say that the window is open, or that all targets have ended.
         while line == "open" || line == "gone" {
             line = self.line()?;
         }
@@ -134,7 +134,7 @@ mod tests {
         control.start(42).unwrap();
         let lost = control.lost().unwrap();
         assert_eq!((lost["said"], lost["events"]), (1, 42));
-        assert!(control.ready().is_err(), "nobody is there any more");
+        assert!(control.ready().is_err(), "the tool has ended");
         assert!(child.wait().unwrap().success());
     }
 }

@@ -1,4 +1,4 @@
-//! Processes that tests start: their output is collected, their time is limited, and they end with
+//! Processes that tests start. Their output is collected, their time is limited, and they end with
 //! the test.
 
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::accounts_at_rest;
 
-/// Interval between looks at the memory of a process. A look takes CPU time from the tested
+/// Interval between reads of a process's memory size. Each read takes CPU time from the tested
 /// program.
 const LOOK_AGAIN: Timespec = Timespec {
     tv_sec: 0,
@@ -44,27 +44,27 @@ pub struct Running {
 /// Result of a process that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit status; `None` when a signal ended the process.
+    /// Exit status; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Signal that ended the process.
     pub signal: Option<i32>,
-    /// All of stdout; empty where it was not collected.
+    /// All output on stdout; empty if stdout was not collected.
     pub stdout: Vec<u8>,
-    /// All of stderr.
+    /// All output on stderr.
     pub stderr: String,
-    /// Peak memory in KiB.
+    /// Peak resident memory, in KiB.
     pub peak_rss_kib: u64,
 }
 
 impl Running {
-    /// Starts a command in a process group of its own. It collects stderr, and stdout if
-    /// `keep_stdout`.
+    /// Starts a command in a process group of its own. Collects stderr, and stdout if `keep_stdout`
+    /// is set.
     pub fn spawn(mut command: Command, keep_stdout: bool) -> Running {
         command.stderr(Stdio::piped());
         Running::start(command, keep_stdout, None)
     }
 
-    /// Starts a command with a terminal as its stderr, and collects both outputs.
+    /// Starts a command with a terminal as its stderr, and collects stdout and stderr.
     pub fn spawn_on_a_terminal(mut command: Command) -> Running {
         let (terminal, screen) = terminal().expect("a terminal");
         command.stderr(screen);
@@ -84,7 +84,7 @@ impl Running {
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("start {name}: {error}"));
-        // The command holds our copies of the pipes' write ends.
+        // The command holds copies of the pipes' write ends.
         drop(command);
         let said = Arc::new(Mutex::new(Vec::new()));
         let collect_stdout = |pipe| collect(pipe, Arc::default());
@@ -114,7 +114,7 @@ impl Running {
         running
     }
 
-    /// Waits until its stderr contains `words`, or it has ended.
+    /// Waits until the process's stderr contains `words`, or the process has ended.
     pub fn wait_until_said(&mut self, words: &str, patience: Duration) {
         let deadline = Instant::now() + patience;
         let said = Arc::clone(&self.said);
@@ -129,33 +129,33 @@ impl Running {
         }
     }
 
-    /// Returns its process ID.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
-    /// Sends it a signal.
+    /// Sends the process a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid, signal)
             .unwrap_or_else(|error| panic!("signal {}: {error}", self.name));
     }
 
-    /// Sends a signal to its whole process group, as a terminal does.
+    /// Sends a signal to the whole process group, as a terminal does.
     pub fn signal_group(&self, signal: Signal) {
         kill_process_group(self.pid, signal)
             .unwrap_or_else(|error| panic!("signal the group of {}: {error}", self.name));
     }
 
-    /// Returns whether it has not ended.
+    /// Returns whether the process has not ended.
     pub fn is_running(&mut self) -> bool {
         self.reap(true).is_none()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     ///
     /// # Panics
     ///
-    /// When it takes longer than `patience`.
+    /// Panics if the end takes longer than `patience`.
     pub fn finish_within(self, patience: Duration) -> Finished {
         let name = self.name.clone();
         self.try_finish_within(patience).unwrap_or_else(|stderr| {
@@ -163,11 +163,11 @@ impl Running {
         })
     }
 
-    /// Waits for its end. Kills it when that takes longer than `patience`.
+    /// Waits for the end of the process. Kills the process if its end takes longer than `patience`.
     ///
     /// # Errors
     ///
-    /// Its stderr, if it had to be killed.
+    /// The stderr of the process, if it had to be killed.
     pub fn try_finish_within(mut self, patience: Duration) -> Result<Finished, String> {
         let deadline = Instant::now() + patience;
         let mut peak_rss_kib = 0;
@@ -192,7 +192,7 @@ impl Running {
             while !reader.is_finished() {
                 assert!(
                     Instant::now() < deadline,
-                    "{name} ended, but a child of its keeps its output open"
+                    "{name} ended, but one of its children keeps its output open"
                 );
                 sleep(Duration::from_millis(1));
             }
@@ -207,7 +207,7 @@ impl Running {
         })
     }
 
-    /// Waits until it ends, at most for [`LOOK_AGAIN`].
+    /// Waits until the process ends, at most for [`LOOK_AGAIN`].
     fn wait_a_moment(&self) {
         let process = pidfd_open(self.pid, PidfdFlags::empty()).expect("a child's descriptor");
         let mut ends = [PollFd::new(&process, PollFlags::IN)];
@@ -215,8 +215,9 @@ impl Running {
         let _ = poll(&mut ends, Some(&LOOK_AGAIN));
     }
 
-    /// Returns its peak memory since it executed its program; 0 once it has ended. The rusage of an
-    /// ended child is no substitute: it includes the memory of the test at the fork.
+    /// Returns the peak memory of the process since it executed its program, or 0 once it has
+    /// ended. The rusage of an ended child is no substitute, because it includes the memory of the
+    /// test at the fork.
     fn peak_rss_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
         status
@@ -232,8 +233,8 @@ impl Running {
             .unwrap_or(0)
     }
 
-    /// Returns the wait status once it has ended. With `peek` it returns 0, and the status stays
-    /// uncollected.
+    /// Returns the wait status once the process has ended. With `peek` it returns 0 instead, and
+    /// the process remains a zombie.
     fn reap(&mut self, peek: bool) -> Option<i32> {
         if peek {
             // SAFETY: an all-zero siginfo is valid, and waitid fills it in.
@@ -271,11 +272,11 @@ impl Drop for Running {
 }
 
 impl Finished {
-    /// Returns itself, after checking that the exit status is 0.
+    /// Checks that the exit status is 0, and returns the result.
     ///
     /// # Panics
     ///
-    /// When it is not.
+    /// Panics if the exit status is not 0.
     #[track_caller]
     pub fn succeeded(self) -> Finished {
         assert_eq!(
@@ -288,9 +289,8 @@ impl Finished {
     }
 }
 
-/// Prepares a new process before it executes its program. Below `nohup` processes ignore SIGHUP,
-/// and the tools would do so too. When the thread that started it ends, the kernel kills the
-/// process.
+/// Prepares a new process before it executes its program. The process does not ignore SIGHUP, as it
+/// would under `nohup`. The kernel kills the process when the thread that started it ends.
 fn begin() -> io::Result<()> {
     // The parent may ignore these signals, as background jobs of shells do.
     for signal in [libc::SIGHUP, libc::SIGINT] {
@@ -315,7 +315,7 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     numbers.filter(is_child).collect()
 }
 
-/// Opens a terminal, and returns its two ends: ours, and the end for programs.
+/// Opens a terminal, and returns its two ends: the end for the test, and the end for programs.
 fn terminal() -> io::Result<(File, File)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&ours)?;
@@ -335,7 +335,7 @@ fn collect(
         let mut some = [0; 1 << 16];
         loop {
             let length = match pipe.read(&mut some) {
-                // No program has the terminal open any more.
+                // No program holds the terminal open any more.
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => 0,
                 read => read.expect("read a child's output"),
             };
@@ -392,10 +392,10 @@ mod tests {
             sleep(Duration::from_millis(5));
         };
         drop(running);
-        // The child's new parent may take its time to collect it.
+        // The child's new parent may not wait for it at once.
         let deadline = Instant::now() + Duration::from_secs(60);
         while !child.has_ended() {
-            assert!(Instant::now() < deadline, "the group is still there");
+            assert!(Instant::now() < deadline, "the group still exists");
             sleep(Duration::from_millis(5));
         }
     }

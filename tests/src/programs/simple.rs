@@ -1,4 +1,4 @@
-//! Runs of tools on the workload `simple`, which burns CPU time in `known_burn` and sleeps in
+//! Runs of tools on the workload `simple`, which uses CPU time in `known_burn` and sleeps in
 //! `known_sleep`.
 
 use crate::printed::folded::Line;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the directory that contains all of them.
+/// Returns the directory of all sources.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads")
@@ -13,7 +13,7 @@ pub fn folder() -> PathBuf {
 ///
 /// # Panics
 ///
-/// When a directory cannot be read.
+/// Panics if a directory cannot be read.
 #[must_use]
 pub fn all() -> Vec<PathBuf> {
     let folders = entries(&folder()).into_iter().filter(|path| path.is_dir());
@@ -24,7 +24,7 @@ pub fn all() -> Vec<PathBuf> {
 ///
 /// # Panics
 ///
-/// When there is none.
+/// Panics if there is no such source.
 #[must_use]
 pub fn source(name: &str) -> PathBuf {
     let mut all = all().into_iter();

@@ -1,4 +1,4 @@
-//! Tools of this project, run as a user or as wallclock runs them.
+//! Tools of this project, run as users or wallclock run them.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,14 +12,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Control, Finished, Folded, Running, binary};
 
-/// Longest time for a tool to start or to end. It is no bound to test, but ends a test that would
-/// hang.
+/// Longest time for a tool to start or to end. It is no promise about the tool: it ends a test that
+/// would hang.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Text that a tool prints when its window is open.
+/// Text that a tool prints when the window opens.
 pub const MEASURING: &str = "Hit Ctrl-C to end.";
 
-/// Program that contains all of the tools.
+/// Program that contains all tools.
 pub const EVERYTHING: &str = "systemscope";
 
 /// All tools.
@@ -31,7 +31,7 @@ pub const TOOLS: [&str; 5] = [
     "wallclock",
 ];
 
-/// Command line under construction.
+/// Command line of a tool, under construction.
 #[derive(Debug)]
 pub struct Tool {
     command: Command,
@@ -43,8 +43,8 @@ impl Tool {
         Tool::at(&binary(name))
     }
 
-    /// Returns a tool by name; oncputime samples at 999 Hz. With 49 samples a second all samples of
-    /// a program that runs little can fall into its pauses.
+    /// Returns a tool by name; oncputime samples at 999 Hz. At 49 Hz all samples of a program that
+    /// runs little can fall into its pauses.
     pub fn attentive(name: &str) -> Tool {
         let tool = Tool::new(name);
         if name == "oncputime" {
@@ -54,7 +54,7 @@ impl Tool {
         }
     }
 
-    /// Returns the program at this path: a tool, or a program that starts one.
+    /// Returns a program by path: a tool, or a program that starts a tool.
     pub fn at(path: &Path) -> Tool {
         let mut command = Command::new(path);
         command.stdin(Stdio::null());
@@ -90,47 +90,47 @@ impl Tool {
         self
     }
 
-    /// Starts it, and collects stdout and stderr.
+    /// Starts the tool, and collects stdout and stderr.
     pub fn start(self) -> Running {
         Running::spawn(self.command, true)
     }
 
-    /// Starts it with stdout into a file, a device or a pipe.
+    /// Starts the tool with a file, a device or a pipe as its stdout.
     pub fn start_into(mut self, stdout: impl Into<Stdio>) -> Running {
         self.command.stdout(stdout);
         Running::spawn(self.command, false)
     }
 
-    /// Starts it with a terminal as its stderr, and collects both outputs.
+    /// Starts the tool with a terminal as its stderr, and collects stdout and stderr.
     pub fn start_on_a_terminal(self) -> Running {
         Running::spawn_on_a_terminal(self.command)
     }
 
-    /// Starts it with a control connection, as wallclock starts its children.
+    /// Starts the tool with a control connection, as wallclock starts its children.
     pub fn start_controlled(mut self) -> (Running, Control) {
         let control = Control::for_command(&mut self.command);
         let running = Running::spawn(self.command, true);
         (running, control)
     }
 
-    /// Starts it with stdout into a file, as a shell's `>` does.
+    /// Starts the tool with a file as its stdout, as a shell's `>` does.
     pub fn start_into_file(self, path: &Path) -> Running {
         let file = File::options().write(true).open(path);
         self.start_into(file.unwrap_or_else(|error| panic!("open {}: {error}", path.display())))
     }
 
-    /// Runs it to its end.
+    /// Runs the tool to its end.
     pub fn run(self) -> Finished {
         self.start().finish_within(PATIENCE)
     }
 
-    /// Runs it with a duration argument of `seconds`, and parses its output.
+    /// Runs the tool with `seconds` as its duration argument, and parses its output.
     pub fn folded(self, seconds: f32) -> Folded {
         let finished = self.arg(seconds.to_string()).run().succeeded();
         Folded::parse(&finished.stdout)
     }
 
-    /// Runs it with `--per-thread` for `seconds`, and parses its output.
+    /// Runs the tool with `--per-thread` for `seconds`, and parses its output.
     pub fn folded_per_thread(self, seconds: f32) -> Folded {
         let finished = self
             .arg("--per-thread")
@@ -140,14 +140,14 @@ impl Tool {
         Folded::parse_per_thread(&finished.stdout)
     }
 
-    /// Starts it, and waits until it prints that its window is open.
+    /// Starts the tool, and waits until it prints that the window is open.
     pub fn start_measuring(self) -> Running {
         let mut running = self.start();
         running.wait_until_said(MEASURING, PATIENCE);
         running
     }
 
-    /// Runs it, and sends `signal` after its window has been open for `time`.
+    /// Runs the tool, and sends it `signal` after the window has been open for `time`.
     pub fn run_until(self, signal: Signal, time: Duration) -> Finished {
         let running = self.start_measuring();
         sleep(time);

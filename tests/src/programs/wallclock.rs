@@ -1,4 +1,4 @@
-//! Runs of wallclock in a directory of their own, and the files they leave there.
+//! Runs of wallclock in directories of their own, and the files that these runs leave.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::programs::tool::PATIENCE;
 use crate::programs::workload::scratch;
 use crate::{Finished, Folded, Running, Tool};
 
-/// Starts wallclock on a terminal and waits until its window is about to open, which it shows only
-/// there.
+/// Starts wallclock on a terminal, and waits until the window is about to open. wallclock shows
+/// this only on a terminal.
 pub fn start_measuring(wallclock: Tool) -> Running {
     let mut running = wallclock.start_on_a_terminal();
     running.wait_until_said("measuring", PATIENCE);
@@ -31,7 +31,7 @@ pub struct Run {
     pub folder: TempDir,
     /// Output and exit status.
     pub finished: Finished,
-    /// All files that it left.
+    /// All files that the run left.
     pub files: Vec<PathBuf>,
 }
 
@@ -85,7 +85,7 @@ impl Run {
         file
     }
 
-    /// Returns the only file of all threads together whose name ends with `end`.
+    /// Returns the only file for all threads together whose name ends with `end`.
     pub fn combined(&self, end: &str) -> &Path {
         let mut found = self.files.iter().filter(|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -117,12 +117,12 @@ impl Run {
 ///
 /// # Panics
 ///
-/// When a leaf has none.
+/// Panics if a leaf frame has no mark.
 pub fn assert_marked(folded: &Folded) {
     let unmarked = folded.lines.iter().find(|line| {
         !["_[c]", "_[o]", "_[r]"]
             .iter()
             .any(|mark| line.leaf().ends_with(mark))
     });
-    assert_eq!(unmarked, None, "time of no state");
+    assert_eq!(unmarked, None, "a leaf without a mark of its state");
 }

@@ -1,5 +1,5 @@
-//! Runs a tool that attaches before the measured events. The test opens and closes the tool's
-//! window, so the output covers all events.
+//! Runs of tools that attach before the measured events. The test opens and closes the window, so
+//! the output covers all events.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::{ClockRow, Control, Folded, Line, Running, Tool, now_ns, printed::clo
 /// Maximum memory of a tool that traces the targets of a test, in KiB.
 pub const MOST_RSS_KIB: u64 = 64 * 1024;
 
-/// Time by which the message that sets the window's end precedes that end.
+/// Time between the message that sets the window's end and this end.
 const NOTICE: Duration = Duration::from_millis(50);
 
 /// Running tool that is attached to its targets.
@@ -54,7 +54,8 @@ impl Watch {
         Watch::offcputime_of(&[pid], arguments)
     }
 
-    /// Attaches offcputime with the caller's arguments and with a file of clocks, in ns.
+    /// Attaches offcputime with the caller's arguments, with values in ns and a file of thread
+    /// accounts.
     pub fn with_clocks(tool: Tool) -> Watch {
         Watch::attach(tool.args("--per-thread --states --nanoseconds"), true, true)
     }
@@ -81,17 +82,17 @@ impl Watch {
         )
     }
 
-    /// Attaches any tool with its arguments. It prints values per thread, in ns.
+    /// Attaches any tool. It prints values in ns, for each thread.
     pub fn apart(tool: Tool) -> Watch {
         Watch::attach(tool.args("--per-thread --nanoseconds"), false, true)
     }
 
-    /// Attaches any tool with its arguments. It prints values per thread, in its default unit.
+    /// Attaches any tool. It prints values in its default unit, for each thread.
     pub fn apart_samples(tool: Tool) -> Watch {
         Watch::attach(tool.arg("--per-thread"), false, true)
     }
 
-    /// Attaches any tool with its arguments. It adds up the stacks of threads with the same name.
+    /// Attaches any tool. It adds up the stacks of threads with the same name.
     pub fn together(tool: Tool) -> Watch {
         Watch::attach(tool, false, false)
     }
@@ -153,15 +154,16 @@ impl Watch {
         }
     }
 
-    /// Sets the window's end a short time ahead, and waits until then. The tool thus knows the
-    /// end before it comes, and counts nothing after it.
+    /// Sets the window's end a short time ahead, and waits until then. The tool knows the end
+    /// before it comes, and counts nothing after it.
     pub fn stop(&mut self) {
         self.announce_stop();
         sleep(NOTICE);
     }
 
-    /// Sets the window's end, and stops the tool with SIGSTOP shortly before it. Continues the tool
-    /// when `held` has passed since that end. The tool's BPF programs stay attached meanwhile.
+    /// Sets the window's end, and stops the tool with SIGSTOP shortly before this end. Continues
+    /// the tool when `held` has passed since the end. The tool's BPF programs stay attached
+    /// meanwhile.
     pub fn stop_held(&mut self, held: Duration) {
         self.announce_stop();
         sleep(NOTICE / 2);
@@ -181,11 +183,11 @@ impl Watch {
         self.started_ns
     }
 
-    /// Closes the window if it has no end yet, and collects the results.
+    /// Closes the window if the window has no end yet, and collects the results.
     ///
     /// # Panics
     ///
-    /// When the tool used as much memory as [`MOST_RSS_KIB`], or more. A tool may need more
+    /// Panics if the tool used as much memory as [`MOST_RSS_KIB`], or more. A tool may need more
     /// for the whole machine: see [`Watch::close_however_big`].
     pub fn close(self) -> Seen {
         let (seen, peak_rss_kib) = self.close_however_big();
@@ -262,7 +264,8 @@ impl Seen {
     ///
     /// # Panics
     ///
-    /// When the tool missed more stacks than these counts explain, or more than 0.5 % of the total.
+    /// Panics if the tool missed more stacks than these counts explain, or more than 0.5 % of the
+    /// total.
     #[track_caller]
     pub fn folded_but_missed(&self) -> Folded {
         let is_missing = |line: &Line| line.has("[Missed User Stack]");
@@ -280,7 +283,7 @@ impl Seen {
     ///
     /// # Panics
     ///
-    /// When the tool lost something.
+    /// Panics if the tool lost something.
     pub fn assert_nothing_lost(&self) {
         assert!(self.is_whole(), "lost: {:?}\n{}", self.lost, self.stderr);
     }

@@ -1,5 +1,5 @@
-//! Workloads: programs that know the truth about themselves. They are built from `workloads/`, and
-//! talk to the test.
+//! Workloads: programs that measure themselves. The tests build them from `workloads/`, and talk to
+//! them.
 
 use std::collections::HashMap;
 use std::env;
@@ -29,7 +29,7 @@ pub enum Language {
     Cpp,
     /// Rust, built with `rustc`.
     Rust,
-    /// Go, built with `go build`, which ignores the choice about frame pointers.
+    /// Go, built with `go build`. It always has frame pointers.
     Go,
 }
 
@@ -55,7 +55,7 @@ pub struct Workload {
     binary: PathBuf,
 }
 
-/// Makes a directory that all users can enter, removed when dropped.
+/// Makes a directory that all users can enter, and that is removed when dropped.
 pub fn scratch() -> TempDir {
     let folder = tempfile::Builder::new()
         .prefix("systemscope-tests-")
@@ -64,9 +64,10 @@ pub fn scratch() -> TempDir {
     folder.expect("a temporary folder")
 }
 
-/// Copies a program to where it will be executed, by means of another process. A file that this
-/// process had open for writing stays busy while a child that another test forked meanwhile has not
-/// executed its program.
+/// Copies a program by means of another process, to a place where it will be executed. The kernel
+/// does not execute a file that a process has open for writing. If this process wrote the file, a
+/// child that another test forked meanwhile would hold it open until that child executes its
+/// program.
 pub fn install(program: &Path, to: &Path) {
     let status = Command::new("cp").arg(program).arg(to).status();
     let copied = status.expect("start cp").success();
@@ -86,20 +87,20 @@ impl WorkloadBuilder {
         }
     }
 
-    /// Sets another language than C.
+    /// Sets a language other than C.
     pub fn language(mut self, language: Language) -> WorkloadBuilder {
         self.language = language;
         self
     }
 
-    /// Sets another compiler than the usual one of the language.
+    /// Sets a compiler other than the default one of the language.
     pub fn compiler(mut self, compiler: &'static str) -> WorkloadBuilder {
         self.compiler = Some(compiler);
         self
     }
 
-    /// Builds it as distributions build programs: optimized, without frame pointers, and without
-    /// debug information.
+    /// Builds the workload as distributions build programs: optimized, without frame pointers, and
+    /// without debug information.
     pub fn without_frame_pointers(mut self) -> WorkloadBuilder {
         self.frame_pointers = false;
         self
@@ -118,8 +119,8 @@ impl WorkloadBuilder {
         self
     }
 
-    /// Puts the binary into `folder` and returns its path. An existing build of the same source
-    /// with the same flags is used again.
+    /// Builds the workload into `folder`, and returns the path of the binary. An existing build of
+    /// the same source with the same flags is used again.
     pub fn build_into(&self, folder: &Path) -> PathBuf {
         let binary = folder.join(&self.name);
         let built = self.built();
@@ -150,7 +151,7 @@ impl WorkloadBuilder {
                 .unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
                 .hash(&mut hasher);
         }
-        // The path counts because debug information contains it.
+        // The hash includes the path, because debug information contains it.
         (compiler, flags, &self.flags, &source).hash(&mut hasher);
         // This path has the form `target/release/deps/accounting-0123456789abcdef`.
         let test = env::current_exe().expect("the path of this test");
@@ -169,7 +170,7 @@ impl WorkloadBuilder {
         let binary = unfinished.path().join(&self.name);
         let mut command = Command::new(compiler);
         if self.language == Language::Go {
-            // Go needs no module here, and must leave nothing in the user's home.
+            // Go needs no module here, and must write nothing to the user's home.
             command.env("GO111MODULE", "off").env("GOFLAGS", "");
             command.env("GOCACHE", folder.join("go-cache"));
             command.env("GOPATH", unfinished.path());
@@ -196,13 +197,13 @@ impl WorkloadBuilder {
         built
     }
 
-    /// Builds it, starts it, and waits until it is ready.
+    /// Builds the workload, starts it, and waits until it is ready.
     pub fn start(self) -> Workload {
         self.start_with(|_, _| ())
     }
 
-    /// Builds it, calls `prepare` with the binary and the command, starts it, and waits until it is
-    /// ready.
+    /// Builds the workload, calls `prepare` with the binary and the command, starts the workload,
+    /// and waits until it is ready.
     pub fn start_with(self, prepare: impl FnOnce(&Path, &mut Command)) -> Workload {
         let folder = scratch();
         let binary = self.build_into(folder.path());
@@ -253,7 +254,8 @@ const RUST_FLAGS_WITHOUT: [&str; 7] = [
     "strip=debuginfo",
 ];
 
-/// Longest silence of a workload: one that computes for 8 s may get a tenth of a CPU.
+/// Longest time between two lines of a workload. A workload that computes for 8 s may get a tenth
+/// of a CPU.
 const PATIENCE: Duration = Duration::from_secs(200);
 
 impl Workload {
@@ -294,55 +296,55 @@ impl Workload {
         workload
     }
 
-    /// Returns its process ID.
+    /// Returns the workload's process ID.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// Returns the path of its binary.
+    /// Returns the path of the workload's binary.
     pub fn binary(&self) -> &Path {
         &self.binary
     }
 
-    /// Returns the directory of the binary, where the test may put files of its own.
+    /// Returns the directory of the binary. The test may put files of its own there.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Sends it the line that lets it continue.
+    /// Sends the workload the line that lets it continue.
     pub fn go(&mut self) {
         self.stdin.write_all(b"\n").expect("talk to the workload");
     }
 
-    /// Waits until it prints `done`.
+    /// Waits until the workload prints `done`.
     pub fn wait_done(&mut self) {
         self.wait_done_within(PATIENCE);
     }
 
-    /// Waits until it prints `done`, with at most `patience` between two lines.
+    /// Waits until the workload prints `done`, with at most `patience` between two lines.
     pub fn wait_done_within(&mut self, patience: Duration) {
         self.listen_until("done", patience);
     }
 
-    /// Kills it.
+    /// Kills the workload.
     pub fn kill(&self) {
         self.running.signal(Signal::KILL);
     }
 
-    /// Returns whether it has not ended.
+    /// Returns whether the workload has not ended.
     pub fn is_running(&mut self) -> bool {
         self.running.is_running()
     }
 
-    /// Returns the number that it has printed with this name.
+    /// Returns the number that the workload has printed with this name.
     pub fn told(&self, name: &str) -> u64 {
         *self
             .heard
             .get(name)
-            .unwrap_or_else(|| panic!("the workload told no {name}: {:?}", self.heard))
+            .unwrap_or_else(|| panic!("the workload printed no {name}: {:?}", self.heard))
     }
 
-    /// Returns the next line that it prints.
+    /// Returns the next line that the workload prints.
     pub fn next_line(&mut self) -> String {
         self.next_line_within(PATIENCE)
     }
@@ -353,7 +355,7 @@ impl Workload {
             .unwrap_or_else(|error| panic!("a line from the workload: {error}"))
     }
 
-    /// Returns the lines that it has printed and the test has not read.
+    /// Returns the lines that the workload has printed and the test has not read.
     pub fn lines_so_far(&mut self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
@@ -369,7 +371,7 @@ impl Workload {
             for pair in words.chunks_exact(2) {
                 let number = pair[1]
                     .parse()
-                    .unwrap_or_else(|_| panic!("the workload said {line:?}"));
+                    .unwrap_or_else(|_| panic!("the workload printed {line:?}"));
                 self.heard.insert(pair[0].to_owned(), number);
             }
         }
@@ -380,14 +382,14 @@ impl Workload {
 mod tests {
     use super::*;
 
-    /// Builds all of them, even those that no test of this machine needs: `make test-kernels` takes
-    /// the builds to machines without a compiler.
+    /// Builds all workloads, also the ones that no test of this machine needs: `make test-kernels`
+    /// takes the builds to machines without a compiler.
     #[test]
     #[ignore = "compiles every workload twice, which other tests do as they need them"]
     fn every_workload_in_c_is_built_with_frame_pointers_and_without() {
         for path in sources::all() {
             let name = path.file_stem().unwrap().to_str().unwrap();
-            // The plugin is a library, and its test builds it.
+            // The plugin is a library. Its test builds it.
             if path.extension().is_none_or(|extension| extension != "c") || name == "plugin" {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Kernel's own account of a thread, for comparisons.
+//! Kernel's own account of a thread, to compare the tools with.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::programs::tool::PATIENCE;
 /// Values of `/proc/PID/task/TID/schedstat` and `status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Time on a CPU in ns, without time that the hypervisor stole.
+    /// Time on a CPU in ns, without the time that the hypervisor took.
     pub running_ns: u64,
     /// Time in a run queue in ns.
     pub runnable_ns: u64,
@@ -31,7 +31,7 @@ impl Account {
         }
     }
 
-    /// Reads the account of a thread; `None` when the thread is gone.
+    /// Reads the account of a thread; `None` if the thread is gone.
     pub fn read(pid: u32, tid: u32) -> Option<Account> {
         let folder = format!("/proc/{pid}/task/{tid}");
         let schedstat = fs::read_to_string(format!("{folder}/schedstat")).ok()?;
@@ -83,12 +83,12 @@ pub fn state_of(pid: u32, tid: u32) -> Option<char> {
     stat.rsplit_once(')')?.1.trim().chars().next()
 }
 
-/// Reads the accounts of all threads of a process once all of them sleep. The accounts of a running
-/// thread lag by up to a tick.
+/// Reads the accounts of all threads of a process once all threads sleep. The account of a running
+/// thread lags by up to a tick.
 ///
 /// # Panics
 ///
-/// When they do not come to rest.
+/// Panics if a thread does not fall asleep.
 pub fn accounts_at_rest(pid: u32) -> BTreeMap<u32, Account> {
     let read = || -> BTreeMap<u32, Account> {
         let threads = threads_of(pid).into_iter();
@@ -122,13 +122,13 @@ pub fn idle_ticks() -> u64 {
         .unwrap()
 }
 
-/// Returns the CPU time of a process in ns, with that of its ended threads, accurate to a tick.
-/// Returns `None` when it is gone.
+/// Returns the CPU time of a process and its ended threads in ns, accurate to a tick. Returns
+/// `None` if the process is gone.
 pub fn process_ns(pid: u32) -> Option<u64> {
     ticks_of(&pid.to_string(), 11)
 }
 
-/// Returns the CPU time of all descendants that this process has waited for, in ns, accurate to a
+/// Returns the CPU time of all descendants for which this process has waited, in ns, accurate to a
 /// tick.
 pub fn children_ns() -> u64 {
     ticks_of("self", 13).expect("the account of this process")
@@ -145,7 +145,7 @@ fn ticks_of(process: &str, field: usize) -> Option<u64> {
 
 /// Returns the time that the hypervisor took from all CPUs since boot, in ns.
 ///
-/// Clocks include this time; the kernel leaves it out of running time.
+/// Clocks include this time. The kernel leaves it out of running time.
 pub fn stolen_ns() -> u64 {
     let stat = fs::read_to_string("/proc/stat").expect("read /proc/stat");
     let steal = stat

@@ -16,22 +16,23 @@ pub fn loaded() -> BTreeSet<BpfObject> {
     programs.chain(maps).chain(links).collect()
 }
 
-/// Returns the BPF objects that are not in `before` and that no process outside of `ours` holds.
+/// Returns the BPF objects that are not in `before`, and that no process outside `ours` holds.
 ///
-/// No process holds an object that is being created. A leftover is there in a second call, too.
+/// No process holds an object while it is being created. Such an object is not in the result of a
+/// second call, but a leftover is.
 pub fn new_since(before: &BTreeSet<BpfObject>, ours: &[u32]) -> BTreeSet<BpfObject> {
     // Other processes of this machine may load objects meanwhile.
     let theirs = held_by_others(ours);
     let mut new: BTreeSet<BpfObject> = loaded().difference(before).copied().collect();
     new.retain(|object| !theirs.contains(object));
     if theirs.iter().any(|(kind, _)| *kind == "prog_id") {
-        // A map inside of a map has no descriptor that names its owner.
+        // A map inside another map has no descriptor that names its owner.
         new.retain(|(kind, _)| *kind != "map_id");
     }
     new
 }
 
-/// Returns the objects that processes outside of `ours` hold.
+/// Returns the objects that processes outside `ours` hold.
 fn held_by_others(ours: &[u32]) -> BTreeSet<BpfObject> {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -40,7 +41,7 @@ fn held_by_others(ours: &[u32]) -> BTreeSet<BpfObject> {
         .collect()
 }
 
-/// Returns the BPF objects that a process has descriptors of.
+/// Returns the BPF objects for which a process has descriptors.
 pub fn held_by(pid: u32) -> Vec<BpfObject> {
     let mut held = Vec::new();
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {

@@ -6,7 +6,7 @@ use std::ops::Range;
 ///
 /// # Panics
 ///
-/// When there is no such section.
+/// Panics if there is no such section.
 pub fn section(file: &[u8], name: &str) -> Range<usize> {
     let number = |at: usize, bytes: usize| {
         let bytes = file[at..at + bytes].iter().rev();

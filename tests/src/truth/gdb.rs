@@ -1,4 +1,4 @@
-//! Stacks of a process as gdb shows them: a second opinion.
+//! Stacks of a process as gdb shows them, as a second opinion.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -15,11 +15,11 @@ pub struct Backtrace {
     pub frames: Vec<Option<String>>,
 }
 
-/// Text for the frame that a signal handler returns to, which has no name.
+/// Text of the frame to which a signal handler returns. This frame has no name.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
-/// Stops a process for a moment and reads all of its stacks, by thread ID. gdb uses only what the
-/// program contains: no separate debug files.
+/// Stops a process for a moment, and reads the stacks of all its threads, by thread ID. gdb reads
+/// only the program, and no separate debug files.
 pub fn backtraces(pid: u32) -> BTreeMap<u32, Backtrace> {
     let mut command = Command::new("gdb");
     command.args(["-nx", "-batch"]);
@@ -69,8 +69,8 @@ fn parse(output: &str) -> BTreeMap<u32, Backtrace> {
     stacks
 }
 
-/// Parses `Thread 2 (Thread 0x7f0f08b676c0 (LWP 29288) "leaver"):`, with or without the part of
-/// libpthread.
+/// Parses `Thread 2 (Thread 0x7f0f08b676c0 (LWP 29288) "leaver"):`. The part `Thread 0x…`, which
+/// comes from libpthread, may be missing.
 fn parse_thread(line: &str) -> Option<(u32, String)> {
     let (_, rest) = line.split_once("LWP ").or(line.split_once("process "))?;
     let digits = rest.find(|character: char| !character.is_ascii_digit())?;
@@ -89,7 +89,7 @@ fn parse_frame(line: &str) -> Option<Option<String>> {
     if rest.starts_with(SIGNAL_FRAME) {
         return Some(None);
     }
-    // The arguments come last. Without debug information they are empty.
+    // The arguments come last. They are empty without debug information.
     let name = rest
         .rfind(" (")
         .and_then(|end| rest.get(..end))

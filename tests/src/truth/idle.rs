@@ -1,4 +1,4 @@
-//! Idle time of the CPUs from `/proc/stat`, for any span that a test watched.
+//! Idle time of the CPUs from `/proc/stat`, between any two times that a test watched.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::now_ns;
 /// Interval between two readings.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Thread that reads the idle time of the CPUs until it is finished.
+/// Thread that reads the idle time of the CPUs until [`IdleWatch::finish`].
 #[derive(Debug)]
 pub struct IdleWatch {
     over: Arc<AtomicBool>,
@@ -57,7 +57,7 @@ impl Idle {
     ///
     /// # Panics
     ///
-    /// When the readings do not cover these times.
+    /// Panics if the readings do not cover these times.
     pub fn between(&self, start: u64, end: u64) -> u64 {
         self.until(end) - self.until(start)
     }

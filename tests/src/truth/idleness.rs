@@ -1,4 +1,4 @@
-//! Idleness of the threads of `tests/workloads/waits/idle.c`, which are blocked with or without
+//! Idleness of the threads of `tests/workloads/waits/idle.c`. They are blocked with or without
 //! work.
 
 use crate::printed::folded::{Folded, Line, bare};
@@ -7,8 +7,8 @@ use crate::printed::folded::{Folded, Line, bare};
 pub struct Scenario {
     /// Name in the workload.
     pub name: &'static str,
-    /// Share of idle time that the tool can recognize if the threads exist before the window.
-    /// Nothing shows which of two threads that take turns asks and which one answers.
+    /// Share of idle time that the tool can recognize if the threads exist before the window. If
+    /// two threads take turns, nothing shows which thread asks and which one answers.
     pub recall: f64,
 }
 
@@ -38,16 +38,16 @@ impl Scenario {
     ];
 }
 
-/// Blocked time of these threads, in ns.
+/// Blocked time of the workload's threads, in ns.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// Idle, and shown as idle.
+    /// Time that was idle, and is shown as idle.
     pub idle: u64,
-    /// Idle, and not shown as idle.
+    /// Time that was idle, and is not shown as idle.
     pub missed: u64,
-    /// Waiting, and shown as idle.
+    /// Time with work, which is shown as idle.
     pub wrong: u64,
-    /// Waiting, and not shown as idle.
+    /// Time with work, which is not shown as idle.
     pub waiting: u64,
 }
 
@@ -85,7 +85,7 @@ impl Times {
         self.idle + self.wrong
     }
 
-    /// Returns the share of the time shown as idle that is idle.
+    /// Returns the idle share of the time that is shown as idle.
     #[must_use]
     pub fn precision(&self) -> f64 {
         share(self.idle, self.shown_idle())
@@ -105,8 +105,8 @@ fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// Returns whether the thread has no work. Functions `await_…` wait for a result, and a thread that
-/// waits for a lock has work.
+/// Returns whether the thread has no work. In a function `await_…` a thread waits for a result, so
+/// it has work. A thread that waits for a lock has work, too.
 fn is_idle(line: &Line) -> bool {
     let awaits = line.frames.iter().any(|frame| frame.starts_with("await_"));
     !awaits && !line.leaf().starts_with("[lock: ")

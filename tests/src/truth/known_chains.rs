@@ -1,21 +1,22 @@
-//! The workloads `chains` and `exceptions`: programs without frame pointers, whose threads have
-//! known call chains.
+//! The workloads `chains` and `exceptions`. They have no frame pointers, and the call chains of
+//! their threads are known.
 
 use std::collections::BTreeMap;
 use std::iter::once;
 
 use crate::{Chain, Language, Workload, WorkloadBuilder, accounts_at_rest};
 
-/// Workload, and the known calls of its threads.
+/// Workload with the known calls of its threads.
 #[derive(Debug)]
 pub struct Program {
     name: &'static str,
     language: Language,
-    /// Calls of each thread where it waits, by thread name, outermost first.
+    /// Calls of each thread at its wait, by thread name, outermost first.
     pub calls: BTreeMap<&'static str, Vec<&'static str>>,
 }
 
-/// Links of the call chains in the C workload `chains`. Each thread calls them in a rotated order.
+/// Links of the call chains in the C workload `chains`. Each thread calls the links in its own
+/// rotated order.
 const LINKS: [&[&str]; 8] = [
     &["in_small"],
     &["in_array"],
@@ -28,7 +29,7 @@ const LINKS: [&[&str]; 8] = [
 ];
 
 /// Returns the calls of a thread of the C workload `chains`: its root and loop, the links rotated
-/// by its number, its end.
+/// by its number, and its end.
 pub fn turned(root: [&'static str; 2], number: usize, end: &[&'static str]) -> Vec<&'static str> {
     let links = (0..LINKS.len()).map(|link| LINKS[(number + link) % LINKS.len()]);
     once(&root[..])
@@ -79,8 +80,8 @@ impl Program {
         }
     }
 
-    /// Returns the C++ workload, with exceptions and the frames they cause. gdb checks lambdas and
-    /// templates.
+    /// Returns the C++ workload, with exceptions and the frames that they cause. gdb alone checks
+    /// lambdas and templates.
     pub fn cpp() -> Program {
         let threads: [(_, &[_]); 5] = [
             ("catch", &["catch_in_catch", "catch_it", "end_nanosleep"]),
@@ -120,8 +121,8 @@ impl Program {
         }
     }
 
-    /// Returns the Rust workload, with the waits of the standard library. gdb checks the library's
-    /// own frames, those of closures and the program's `main`.
+    /// Returns the Rust workload, with the waits of the standard library. gdb alone checks the
+    /// frames of the library, the frames of closures, and the program's `main`.
     pub fn rust() -> Program {
         let threads: [(_, &[_]); 5] = [
             ("chains", &["end_sleep"]),
@@ -155,7 +156,7 @@ impl Program {
         self.builder(mode).start()
     }
 
-    /// Starts the workload with waits that never end, and waits until all threads wait.
+    /// Starts the workload with waits that never end, and returns when all its threads wait.
     pub fn hold(&self) -> Workload {
         let held = self.start("hold");
         accounts_at_rest(held.pid());

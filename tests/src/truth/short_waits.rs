@@ -1,13 +1,13 @@
-//! The workload `short_waits`, and what it reports: its time off the CPU in each function, in
-//! intervals that are nearly all shorter than a millisecond.
+//! The workload `short_waits` and its reports: its time off the CPU in each function. Nearly all
+//! intervals are shorter than a millisecond.
 
 use crate::{Account, ClockRow, Folded, Seen, Watch, Workload, accounts_at_rest};
 
-/// Time that a sampled interval stands for in ns, the value of `-m`.
+/// Time that a sampled interval stands for in ns. It is the value of `-m`.
 pub const PERIOD_NS: u64 = 1_000_000;
-/// Functions in which it sleeps until a timer wakes it.
+/// Functions in which the workload sleeps until a timer wakes it.
 pub const ASLEEP: [&str; 4] = ["sleep_20", "sleep_100", "sleep_300", "sleep_900"];
-/// Functions in which it only waits for its CPU.
+/// Functions in which the workload only waits for its CPU.
 pub const PUSHED: [&str; 4] = ["pushed_5", "pushed_50", "pushed_300", "pushed_900"];
 
 /// Run of the workload under offcputime.
@@ -17,11 +17,11 @@ pub struct Measured {
     pub workload: Workload,
     /// Results of offcputime.
     pub seen: Seen,
-    /// Kernel's account of the thread that waits.
+    /// Kernel's account of the workload's waiting thread.
     pub kernel: Account,
 }
 
-/// Expected value, and its uncertainties.
+/// Expected value with its uncertainties.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     /// Value that the workload reports, in ns.
@@ -53,12 +53,12 @@ pub fn measure(seconds: u64) -> Measured {
 }
 
 impl Measured {
-    /// Returns the account of the thread that waits.
+    /// Returns the thread clock's account of the waiting thread.
     pub fn clock(&self) -> &ClockRow {
         self.seen.clock("waiter")
     }
 
-    /// Returns the stacks of that thread.
+    /// Returns the stacks of the waiting thread.
     pub fn stacks(&self) -> Folded {
         self.seen.folded.of_thread(self.clock().tid)
     }
@@ -67,8 +67,8 @@ impl Measured {
     pub fn expected(&self, function: &str) -> Expected {
         let clock = self.clock();
         let told_ns = self.workload.told(function);
-        // This difference covers all functions: the kernel accounts it as running, the thread clock
-        // as waiting.
+        // This difference is of all functions together: the kernel counts this time as running, and
+        // the thread clock counts it as waiting.
         let off_cpu_ns = clock.blocked_ns + clock.runnable_ns;
         let by_kernel_ns = clock.lifetime_ns().saturating_sub(self.kernel.running_ns);
         let reading_ns = self.workload.told("rounds") * self.workload.told("missing");
@@ -82,7 +82,7 @@ impl Measured {
 
 impl Expected {
     /// Returns whether a value is off by at most `errors` standard errors, one sample and the
-    /// difference of the clocks.
+    /// difference between the clocks.
     pub fn holds(&self, shown_ns: u64, errors: u64) -> bool {
         shown_ns.abs_diff(self.told_ns) <= errors * self.chance_ns + PERIOD_NS + self.books_ns
     }

@@ -9,7 +9,7 @@ use crate::programs::peers::Profiler;
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// Makes the kernel keep statistics of BPF programs until dropped.
+/// Keeps the kernel's statistics of BPF programs on until dropped.
 #[derive(Debug)]
 pub struct Statistics;
 
@@ -18,7 +18,7 @@ impl Statistics {
     ///
     /// # Panics
     ///
-    /// Without root.
+    /// Panics without root.
     pub fn enable() -> Statistics {
         fs::write(STATISTICS, "1").expect("statistics of BPF programs, as root");
         Statistics
@@ -36,7 +36,7 @@ impl Drop for Statistics {
 pub struct Program {
     /// Name, which the kernel truncates.
     pub name: String,
-    /// Run time in ns.
+    /// Total run time in ns.
     pub run_ns: u64,
     /// Number of runs.
     pub runs: u64,
@@ -59,22 +59,22 @@ pub fn programs() -> BTreeMap<u32, Program> {
 /// Cost of a profiler during some work.
 #[derive(Debug)]
 pub struct Cost<T> {
-    /// Its BPF programs, with their run time and runs during the work.
+    /// BPF programs of the profiler, with their run time and runs during the work.
     pub ran: Vec<Program>,
-    /// CPU time of its process in ns.
+    /// CPU time of the profiler's process in ns.
     pub cpu_ns: u64,
     /// Result of the work.
     pub done: T,
 }
 
 impl<T> Cost<T> {
-    /// Returns the run time of all its BPF programs, in ns.
+    /// Returns the run time of all BPF programs of the profiler, in ns.
     pub fn run_ns(&self) -> u64 {
         self.ran.iter().map(|program| program.run_ns).sum()
     }
 }
 
-/// Measures the cost of a profiler of `pid` while `busy` runs.
+/// Measures the cost of a profiler that watches `pid`, while `busy` runs.
 pub fn cost_of<T>(profiler: &Profiler, pid: u32, busy: impl FnOnce() -> T) -> Cost<T> {
     let others = programs();
     let attached = profiler.attach(pid);

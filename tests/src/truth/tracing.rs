@@ -9,9 +9,10 @@ use rustix::thread::gettid;
 
 use crate::cpus_online;
 
-/// Prefix for the instance name of a thread: tests measure side by side.
+/// Prefix of the names of tracing instances. Each test thread has an instance, because tests
+/// measure side by side.
 const INSTANCE: &str = "systemscope-tests-";
-/// Size of the buffers of all CPUs, enough for some two million events.
+/// Size of the buffers of all CPUs in KiB. They hold some two million events.
 const BUFFERS_KIB: usize = 128 << 10;
 
 /// Tracing of some threads, until dropped.
@@ -22,12 +23,12 @@ pub(crate) struct Tracing {
 }
 
 impl Tracing {
-    /// Traces events of some threads. `events` names each event by its directory, with the fields
-    /// that contain a thread ID.
+    /// Traces events of some threads. `events` has the directory of each event, and the event's
+    /// fields that contain a thread ID.
     ///
     /// # Panics
     ///
-    /// On a kernel without tracefs, or without root.
+    /// Panics on a kernel without tracefs, or without root.
     pub(crate) fn start(threads: &[u32], events: &[(&str, &[&str])]) -> Tracing {
         let tracefs = mounted().expect("mount tracefs, as root");
         let root = PathBuf::from(format!("/proc/self/fd/{}", tracefs.as_raw_fd()));
@@ -51,12 +52,12 @@ impl Tracing {
         tracing
     }
 
-    /// Returns the events since the start as the kernel prints them: comments, then one event a
+    /// Stops tracing, and returns the events as the kernel prints them: comments, then one event a
     /// line.
     ///
     /// # Panics
     ///
-    /// When the buffers were too small for all events.
+    /// Panics if the buffers were too small for all events.
     pub(crate) fn stop(self) -> String {
         self.set("tracing_on", "0");
         let path = self.instance.join("trace");
@@ -66,7 +67,7 @@ impl Tracing {
             .find_map(|line| line.strip_prefix("# entries-in-buffer/"));
         let counts = counts.and_then(|line| line.split_whitespace().nth(1));
         let kept = counts.and_then(|counts| counts.split_once('/'));
-        let (kept, written) = kept.expect("how many events there were");
+        let (kept, written) = kept.expect("the number of events");
         assert_eq!(kept, written, "events found no room in the kernel's trace");
         trace
     }
@@ -93,7 +94,8 @@ fn remove_stale_instances(instances: &Path) {
     }
 }
 
-/// Mounts tracefs without a path, until the descriptor is closed: not every machine has it mounted.
+/// Mounts tracefs without a path until the descriptor is closed. Some machines do not have it
+/// mounted.
 fn mounted() -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

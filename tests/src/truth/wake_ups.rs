@@ -1,26 +1,27 @@
-//! Delays between the wake-up of a thread and the switch to it.
+//! Delays between the wake-up of a thread and the switch to the thread.
 //!
-//! The kernel's accounts and the clock of the tools differ by four delays, each of them on one side
-//! only:
+//! The kernel's accounts and the clock of the tools differ by four delays. Each delay is on one
+//! side only:
 //!
-//! - *arriving*: in the tools a thread becomes runnable at the wake-up, in schedstat when the
-//!   kernel has put it on a run queue.
-//! - *preempting*: a wake-up that preempts the current task, mostly the idle task, makes the kernel
-//!   skip the next update of the run queue's clock. So the kernel accounts the woken thread as
-//!   *running* from its arrival on, although the interrupt has yet to end and the CPU has yet to
-//!   leave idle. In the tools it runs from the switch on.
-//! - *preempted*: for the same reason the kernel accounts the preempted thread as running only
-//!   until the wake-up that preempts it. In the tools it runs until the switch.
+//! - *arriving*: in the tools a thread becomes runnable at its wake-up. In schedstat it becomes
+//!   runnable when the kernel has put it on a run queue.
+//! - *preempting*: if a wake-up preempts the current task, mostly the idle task, the kernel skips
+//!   the next update of the run queue's clock. The kernel therefore counts the woken thread as
+//!   *running* from its arrival on, although the interrupt has not ended and the CPU has not left
+//!   idle. In the tools it runs from the switch on.
+//! - *preempted*: for the same reason the kernel counts the preempted thread as running only until
+//!   the wake-up that preempts it. In the tools it runs until the switch.
 //! - *moved asleep*: since 6.12 a thread that falls asleep may stay on its run queue for a while
-//!   (`DELAY_DEQUEUE`). If another CPU takes it from there, `enqueue_task()` calls
+//!   (`DELAY_DEQUEUE`). If another CPU takes the thread from there, `enqueue_task()` calls
 //!   `sched_info_enqueue()`, which records that the thread waits for that CPU from then on. Nothing
-//!   undoes this until the thread runs. So the kernel accounts the rest of its sleep as *runnable*.
+//!   undoes this until the thread runs. The kernel therefore counts the rest of its sleep as
+//!   *runnable*.
 //!
-//! The kernel's own tracing measures them without the tools, for the same threads at the same time,
-//! with the events `sched_waking`, `sched_wakeup`, `sched_switch` and `sched_migrate_task`. A
-//! machine that hides context switches from the tools hides them from the tracing, too, and at
-//! times all of a CPU's. If one event of a wake-up was not seen, its delay counts as the median of
-//! the others.
+//! The kernel's own tracing measures these delays without the tools, for the same threads at the
+//! same time. The events are `sched_waking`, `sched_wakeup`, `sched_switch` and
+//! `sched_migrate_task`. A machine that hides context switches from the tools hides them from the
+//! tracing, too. At times it hides all switches of a CPU. If one event of a wake-up was not seen,
+//! its delay counts as the median of the others.
 
 use std::collections::BTreeMap;
 
@@ -33,20 +34,20 @@ use crate::truth::tracing::Tracing;
 pub struct WakeUps {
     threads: Vec<u32>,
     tracing: Tracing,
-    /// Time in CLOCK_MONOTONIC ns before which events do not count.
+    /// Time before which events do not count, in ns of CLOCK_MONOTONIC.
     since_ns: u64,
 }
 
 /// Sums of the delays of a thread, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// From each wake-up until the thread was on a run queue.
+    /// Time from each wake-up until the thread was on a run queue.
     pub arriving_ns: u64,
-    /// From there to the switch, if the wake-up preempted the current task.
+    /// Time from there to the switch, if the wake-up preempted the current task.
     pub preempting_ns: u64,
-    /// From wake-ups of others that preempted this thread to the switch.
+    /// Time from wake-ups of other threads that preempted this thread to the switch.
     pub preempted_ns: u64,
-    /// From moves of the sleeping thread to another CPU until its wake-up.
+    /// Time from moves of the sleeping thread to another CPU until its wake-up.
     pub moved_asleep_ns: u64,
 }
 
@@ -55,7 +56,7 @@ impl WakeUps {
     ///
     /// # Panics
     ///
-    /// On a kernel without tracefs, or without root.
+    /// Panics on a kernel without tracefs, or without root.
     pub fn watch(pid: u32) -> WakeUps {
         let threads = threads_of(pid);
         let tracing = Tracing::start(
@@ -74,17 +75,17 @@ impl WakeUps {
         }
     }
 
-    /// Leaves out the events so far. The kernel keeps them, because to drop them takes a second
+    /// Leaves out the events so far. The kernel keeps them, because dropping them takes a second
     /// under load.
     pub fn begin(&mut self) {
         self.since_ns = now_ns();
     }
 
-    /// Stops, and returns the delays since the beginning, by thread.
+    /// Stops tracing, and returns the delays since the beginning, by thread.
     ///
     /// # Panics
     ///
-    /// When the buffers were too small for all events.
+    /// Panics if the buffers were too small for all events.
     pub fn stop(self) -> BTreeMap<u32, Delays> {
         delays(&self.tracing.stop(), &self.threads, self.since_ns)
     }
@@ -106,7 +107,8 @@ enum Way {
     Woken {
         ns: u64,
     },
-    /// The thread is on a run queue; `preempts` if it is known to preempt the current task.
+    /// The thread is on a run queue. `preempts` is set if the thread is known to preempt the
+    /// current task.
     Arrived {
         ns: u64,
         preempts: bool,
@@ -118,7 +120,7 @@ struct Event<'a> {
     ns: u64,
     /// Current thread.
     current: u32,
-    /// The current thread is about to be preempted.
+    /// True if the current thread is about to be preempted.
     preempts: bool,
     /// Event in the form `switch: … next_pid=19070 next_prio=120`.
     what: &'a str,
@@ -178,27 +180,27 @@ fn delays(trace: &str, threads: &[u32], since_ns: u64) -> BTreeMap<u32, Delays> 
     account.settle()
 }
 
-/// State of some threads after an event.
+/// State of the traced threads after an event.
 struct Account<'a> {
     threads: &'a [u32],
     ways: BTreeMap<u32, Way>,
     /// Sleeping threads, each with the time of its move to another CPU if there was one.
     asleep: BTreeMap<u32, Option<u64>>,
-    /// Threads that run and are about to be preempted, with the time since when.
+    /// Running threads that are about to be preempted, with the time since when.
     to_be_preempted: BTreeMap<u32, u64>,
     delays: BTreeMap<u32, Delays>,
-    /// All arriving delays in ns.
+    /// All *arriving* delays in ns.
     arriving: Vec<u64>,
-    /// Threads with a wake-up or an arrival of which only one was seen.
+    /// Threads with a wake-up or an arrival without the other one.
     unseen_arrivals: Vec<u32>,
-    /// All preempting delays in ns.
+    /// All *preempting* delays in ns.
     preempting: Vec<u64>,
-    /// Threads that preempted another one, but whose switch was not seen.
+    /// Threads that preempted another thread, and whose switch was not seen.
     unseen: Vec<u32>,
 }
 
 impl Account<'_> {
-    /// Returns the thread in a field, if it is a traced one.
+    /// Returns the thread in a field if the thread is traced.
     fn thread(&self, event: &Event<'_>, field: &str) -> Option<u32> {
         let tid = event.number(field);
         tid.filter(|tid| self.threads.contains(tid))
@@ -263,7 +265,8 @@ impl Account<'_> {
             Some(Way::Woken { .. }) => return self.unseen_arrivals.push(tid),
             None => return,
         };
-        // The flags miss a wake-up from another CPU, but every wake-up preempts the idle task.
+        // The flags do not show a wake-up from another CPU, but every wake-up preempts the idle
+        // task.
         if preempts || event.number("prev_pid=") == Some(0) {
             let took = ns.saturating_sub(arrived);
             self.delays.entry(tid).or_default().preempting_ns += took;
@@ -271,7 +274,7 @@ impl Account<'_> {
         }
     }
 
-    /// Forgets how the thread got its CPU, now that it has left it.
+    /// Forgets how the thread got its CPU, after the thread has left it.
     fn leave_cpu(&mut self, tid: u32) {
         self.to_be_preempted.remove(&tid);
         match self.ways.remove(&tid) {

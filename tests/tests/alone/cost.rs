@@ -1,4 +1,4 @@
-//! Cost of profiling: processes, context switches of a bystander, attaching, memory.
+//! Cost of profiling: processes, context switches of a bystander, time to attach, memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -42,7 +42,7 @@ fn two_tools_and_their_helpers_serve_a_target_of_65_threads() {
     let end = Instant::now() + Duration::from_millis(2500);
     while Instant::now() < end {
         let mut children = children_of(running.pid());
-        // wallclock has a helper process of its own until it knows the target's command line.
+        // wallclock also has a helper process until it knows the target's command line.
         children.retain(|child| is_tool(*child));
         for &child in &children {
             let helpers = children_of(child);
@@ -53,7 +53,7 @@ fn two_tools_and_their_helpers_serve_a_target_of_65_threads() {
     }
     assert_eq!(most, 2, "tools for {THREADS} threads");
     let finished = running.finish_within(PATIENCE).succeeded();
-    // The memory of wallclock itself, without its children.
+    // This is the memory of wallclock itself, without its children.
     assert!(
         finished.peak_rss_kib < MOST_RSS_KIB,
         "{} KiB",
@@ -61,13 +61,13 @@ fn two_tools_and_their_helpers_serve_a_target_of_65_threads() {
     );
 }
 
-/// Context switches of a bystander under a tool. The bystander passes a byte to and fro.
+/// Context switches of a bystander under a tool. The bystander passes a byte back and forth.
 struct Switches {
     /// Running time per switch by the kernel's account, in ns.
     ns: f64,
     /// Runs of the tool's BPF programs per switch.
     runs: f64,
-    /// Time in the tool's BPF programs per switch, in ns, with the overhead of the kernel's
+    /// Time in the tool's BPF programs per switch, in ns. It includes the overhead of the kernel's
     /// statistics.
     programs_ns: f64,
 }
@@ -104,8 +104,8 @@ fn child_of(pid: u32) -> u32 {
 }
 
 /// Checks that the BPF programs of tools take less than a tenth of a bystander's context switch.
-/// They run at each switch of a thread that is no target, and return at once. A program that has
-/// nothing to do gives the overhead of the kernel's statistics.
+/// They run at each switch of a thread that is no target, and return at once. An empty program
+/// gives the overhead of the kernel's statistics.
 #[track_caller]
 fn assert_bystander_keeps_its_speed(tools: &[(&str, &str)]) {
     let _turn = Turn::take();
@@ -137,14 +137,14 @@ fn a_bystander_of_cpudist_keeps_its_speed() {
     assert_bystander_keeps_its_speed(&[("cpudist", "--runq")]);
 }
 
-/// The CPU time from exec to attached is spent on loading programs and building unwind tables,
+/// A tool spends its CPU time until it is attached on loading programs and building unwind tables,
 /// whatever the number of threads.
 #[test]
 #[ignore = "measures speed, alternating: needs a quiet machine"]
 fn attaching_to_many_threads_takes_no_more_than_to_one() {
     const ROUNDS: usize = 7;
     let _turn = Turn::take();
-    // All threads wait for the test.
+    // All threads wait until the test lets them go.
     let (one, many) = (
         Workload::start("spinners", &[1]),
         Workload::start("spinners", &[20 * THREADS]),
@@ -165,15 +165,15 @@ fn attaching_to_many_threads_takes_no_more_than_to_one() {
     }
 }
 
-/// Returns the CPU time of a tool from exec to attached, in ns.
+/// Returns the CPU time of a tool from `exec` until it is attached, in ns.
 fn attaching_ns(tool: &str, pid: u32) -> f64 {
     let (running, mut control) = Tool::new(tool).pid(pid).start_controlled();
     control.ready().unwrap();
     running_ns(running.pid()) as f64
 }
 
-/// Hundreds of threads, and a thread with thousands of wake-ups, hardly add to the memory of a tool
-/// that traces the whole machine.
+/// A tool that traces the whole machine needs hardly more memory for hundreds of threads, or for a
+/// thread with thousands of wake-ups.
 #[test]
 #[ignore = "measures memory in many windows"]
 fn memory_follows_stacks_and_not_threads_or_events() {
@@ -216,7 +216,7 @@ fn a_tool_is_not_woken_by_the_stacks_that_it_is_sent() {
         let looks = begun.elapsed().as_millis() as u64 / 20;
         let (seen, _) = watch.close_however_big();
         let stacks = seen.folded.lines.len();
-        // The tool also sleeps while it waits for a CPU to be interrupted.
+        // The tool also sleeps while it waits until a CPU is interrupted.
         assert!(
             slept <= looks + looks / 2 + 20,
             "{slept} times awake in {looks} looks, for {stacks} stacks"
@@ -240,6 +240,6 @@ fn an_orphaned_child_ends_quietly() {
             (Some(1), ""),
             "{tool}"
         );
-        assert!(finished.stdout.is_empty(), "{tool} prints to nobody");
+        assert!(finished.stdout.is_empty(), "{tool} prints without a parent");
     }
 }

@@ -1,4 +1,4 @@
-//! Processes with a new stack at every wait, and their cost for other processes.
+//! Processes with a new stack at every wait, and what they cost other processes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::thread::sleep;
@@ -11,7 +11,7 @@ const NAP_US: u64 = 1000;
 const SECONDS: u64 = 6;
 
 /// Runs `tool` on the whole machine beside three floods of new stacks and a thread that takes naps.
-/// Returns what the tool measured, and the floods. A loss is a failure, not a reason to measure
+/// Returns the results of the tool, and the floods. A loss is a failure, and no reason to measure
 /// again.
 #[track_caller]
 fn watch_floods(attach: fn(Tool) -> Watch, tool: &str) -> (Seen, Vec<Workload>) {
@@ -21,7 +21,7 @@ fn watch_floods(attach: fn(Tool) -> Watch, tool: &str) -> (Seen, Vec<Workload>) 
     let mut watch = attach(Tool::new(tool));
     watch.open();
     floods.iter_mut().for_each(Workload::go);
-    // By then the floods have filled everything that processes share.
+    // After this time the floods have filled everything that processes share.
     sleep(Duration::from_secs(2));
     naps.go();
     naps.wait_done();
@@ -40,7 +40,7 @@ fn assert_whole(seen: &Seen, naps: &Workload) {
     let is_missed = |name: &String| name.starts_with("[Missed");
     let missed = of_naps.only(|line| line.frames.iter().any(is_missed));
     let shown = of_naps.under("nap").total();
-    // A nap begins some microseconds before its thread is blocked.
+    // A nap begins some microseconds before its thread blocks.
     let least = naps.told("count") * (NAP_US - 10) * 1000;
     let figures = format!(
         "missed {} ns, shown {shown} ns of at least {least}, lost {:?}",
@@ -66,10 +66,10 @@ fn assert_floods_paid(seen: &Seen, floods: &[Workload]) {
 }
 
 #[test]
-#[ignore = "floods the machine for 8 s, and needs a quiet one: a switch that is hidden costs a nap"]
+#[ignore = "floods the machine for 8 s, and needs a quiet one: a hidden switch costs a nap"]
 fn a_flood_of_stacks_costs_other_processes_nothing() {
     let (seen, floods) = watch_floods(Watch::with_clocks, "offcputime");
-    // The whole time of the floods is shown, with a stack or without.
+    // The tool shows the whole time of the floods, with or without a stack.
     let pids: Vec<u32> = floods.iter().map(Workload::pid).collect();
     let of_floods = |clock: &&ClockRow| pids.contains(&clock.pid);
     for clock in seen.clocks.iter().filter(of_floods) {
@@ -83,7 +83,7 @@ fn a_flood_of_stacks_costs_other_processes_nothing() {
 }
 
 #[test]
-#[ignore = "floods the machine for 8 s, and needs a quiet one: a switch that is hidden costs a nap"]
+#[ignore = "floods the machine for 8 s, and needs a quiet one: a hidden switch costs a nap"]
 fn a_flood_of_stacks_costs_others_no_wakers() {
     watch_floods(Watch::apart, "offwaketime");
 }

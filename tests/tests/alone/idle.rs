@@ -1,4 +1,4 @@
-//! Samples of idle CPUs (`-I`). Beside other tests no CPU is idle.
+//! Samples of idle CPUs (`-I`). While other tests run, no CPU is idle.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::truth::account::idle_ticks;
@@ -17,7 +17,7 @@ fn idle_is_shown_on_request_only() {
     assert!(!idle(&without), "{without:#?}");
     let before = idle_ticks();
     let with = Tool::new("oncputime").args("-F 199 -I").folded(2.0);
-    // A busy machine is never idle. Some virtual machines hide idle CPUs, but not all of them.
+    // A busy machine is never idle. Some virtual machines hide some idle CPUs, but not all.
     if idle_ticks() - before > 50 * cpus_online() as u64 {
         assert!(idle(&with), "{with:#?}");
     }

@@ -1,4 +1,4 @@
-//! Costs of the tools, and measurements of a machine at rest. Each test has the machine to itself.
+//! Costs of the tools, and measurements of an idle machine. Each test has the machine to itself.
 
 mod cost;
 mod floods;

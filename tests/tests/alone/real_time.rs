@@ -1,4 +1,4 @@
-//! Real-time threads that leave other threads no CPU. The tool takes longer and says why.
+//! Real-time threads that leave other threads no CPU. A tool takes longer then, and says why.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use systemscope_tests::programs::process::Running;
 use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
 
-/// Run time of the real-time threads, in s: longer than the tool needs to attach and end on the
-/// rest of the CPUs.
+/// Run time of the real-time threads, in s. It is longer than a tool needs to attach and to end on
+/// the remaining CPU time.
 const SECONDS: u32 = 15;
 
 #[test]
-#[ignore = "takes all CPUs from everybody for seconds"]
+#[ignore = "takes all CPUs from other programs for seconds"]
 fn what_waits_for_real_time_threads_says_so() {
     let _turn = Turn::take();
     let sleeper = Running::asleep();

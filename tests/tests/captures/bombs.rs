@@ -15,7 +15,7 @@ use crate::written::{
     thread, timed_samples,
 };
 
-/// Memory that suffices for captures that are refused, in bytes.
+/// Memory that is enough to refuse a capture, in bytes.
 const FEW_BYTES: u64 = 128 << 20;
 
 /// Runs a command with a limit of `bytes` of memory and 10 s of CPU time.
@@ -41,7 +41,7 @@ fn assert_refused(capture: &[u8], why: &str) {
         assert_eq!(output.status.code(), Some(1), "{arguments}: {told}");
         assert!(told.contains(why) && told.lines().count() == 1, "{told}");
         assert!(output.stdout.is_empty());
-        // The partial capture that is read stays within the limits, too.
+        // The part of the capture that `--partial` reads stays within the limits, too.
         let arguments = "export --partial --format json";
         let output = run(arguments, &[&path], FEW_BYTES);
         let told = String::from_utf8(output.stderr).unwrap();
@@ -87,7 +87,7 @@ fn samples_with_far_more_frames_than_the_size_allows_are_refused() {
     assert_refused(&bomb, "its stacks are far deeper than its size allows");
 }
 
-/// Returns a capture with deep stacks, these samples and these chains.
+/// Returns a capture with deep stacks, the samples `rows`, and the chains of wakers `chained`.
 fn deep(rows: &[[u64; 3]], chained: &[u64]) -> Vec<u8> {
     let stacks = stacks(16_000);
     capture(&[
@@ -101,7 +101,7 @@ fn deep(rows: &[[u64; 3]], chained: &[u64]) -> Vec<u8> {
 }
 
 /// The deep stacks are user stacks, kernel stacks or stacks of wakers. Memory does not grow with
-/// the number of samples times the depth.
+/// the number of samples times their depth.
 #[test]
 #[ignore = "writes gigabytes of text in every format"]
 fn each_sample_may_have_a_deep_stack() {

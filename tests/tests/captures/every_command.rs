@@ -1,4 +1,4 @@
-//! Runs the commands on captures within this process, fast enough for thousands of captures.
+//! Commands on captures, run within this process. This is fast enough for thousands of captures.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,8 +35,8 @@ pub(crate) const DIFFS: [&str; 4] = [
     "diff --format svg",
 ];
 
-/// Reads a file as a command does, with `--partial` or without. Returns nothing if the file is
-/// refused.
+/// Reads a file as a command does, with or without `--partial`. Returns no profile if the reader
+/// refuses the file.
 pub(crate) fn read(file: &[u8], is_partial: bool) -> Vec<Profile> {
     if !is_partial {
         return read_all(file).unwrap_or_default();
@@ -45,8 +45,8 @@ pub(crate) fn read(file: &[u8], is_partial: bool) -> Vec<Profile> {
     partials.map(|Partial { profile, .. }| profile).collect()
 }
 
-/// Adds a timeline to a profile: for each sample an interval, a timed sample, and a request span
-/// inside the previous request span.
+/// Adds a timeline to a profile: an interval, a timed sample and a request span for each sample.
+/// Each request span is inside the previous one.
 pub(crate) fn add_times(profile: &mut Profile) {
     let samples: Vec<Sample> = profile.samples.keys().copied().collect();
     let mut parent = None;
@@ -77,7 +77,7 @@ pub(crate) fn add_times(profile: &mut Profile) {
     }
 }
 
-/// Filters captures as flags do, and writes the rest into one capture.
+/// Filters captures as flags do, and writes the remaining rows into one capture.
 pub(crate) fn retain(mut profiles: Vec<Profile>) {
     for profile in &mut profiles {
         let last = LastNames::new(profile);

@@ -1,4 +1,4 @@
-//! Malicious captures: every command ends on them within fixed limits of memory and time.
+//! Malicious captures. Every command ends on them within fixed limits of memory and time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
 //! Real captures with changed numbers, fields and records. No command panics on such a capture, or
-//! takes more memory and time than its size warrants.
+//! takes more memory or time than the size of the capture allows.
 
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
@@ -15,15 +15,15 @@ use crate::written::{
     weighted_samples,
 };
 
-/// Default of `SYSTEMSCOPE_FUZZ_SECONDS`, in s.
+/// Default of the environment variable `SYSTEMSCOPE_FUZZ_SECONDS`, in s.
 const SECONDS: u64 = 60;
 /// Maximum memory of a command on a small file, in bytes.
 const MOST_BYTES: usize = 256 << 20;
 /// Maximum CPU time of a command on a small file. Tests are compiled without optimization.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// Records captures of threads that wait for locks, of samples, and of both on the whole machine,
-/// and adds timelines.
+/// Records captures of threads that wait for locks, of samples, and of both on the whole machine.
+/// Adds timelines to them.
 fn seeds() -> Vec<Vec<u8>> {
     let folder = scratch();
     let mut waits = Workload::start("reasons", &[folder.path().display()]);
@@ -49,7 +49,7 @@ fn seeds() -> Vec<Vec<u8>> {
     captures.collect()
 }
 
-/// Capture that is saved to a file if the test fails on it.
+/// Capture that is saved to a file if the test fails.
 struct Kept(Vec<u8>);
 
 impl Drop for Kept {
@@ -103,11 +103,11 @@ fn mutated_captures_do_no_harm() {
     assert!(taken > tried / 8, "{taken} of {tried}");
 }
 
-/// Sums do not overflow: a capture with larger sums is refused.
+/// Sums do not overflow, because a capture with larger sums is refused.
 #[test]
 fn numbers_as_large_as_can_be_are_added_up() {
     let rows = [[1, 0, 1], [2, 0, 0], [3, 1, 0]];
-    // Sums of two such captures are four fifths of the maximum that is read.
+    // The sums of two such captures are four fifths of the largest sum that a reader accepts.
     let most = 1 << 55;
     let times = |thread: Vec<u8>, most| {
         let samples = [5, 6, 7, 3].map(|state| weighted_samples(&rows, state, most, most));

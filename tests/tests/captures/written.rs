@@ -1,4 +1,4 @@
-//! Writes captures record by record, without the code that reads them.
+//! Writer of captures, record by record. It shares no code with the reader.
 
 /// Magic number and version at the start of a file.
 const HEAD: &[u8] = b"\x89scope\n\x01";
@@ -36,7 +36,7 @@ pub(crate) fn record(kind: u64, body: &[u8]) -> Vec<u8> {
     [varint(record.len() as u64), record].concat()
 }
 
-/// Returns `count` copies of a row, in records as long as the tools write.
+/// Returns `count` copies of a row, in records of the length that the tools write.
 pub(crate) fn same_rows(kind: u64, row: &[u8], count: usize) -> Vec<u8> {
     record(kind, &row.repeat(ROWS)).repeat(count / ROWS)
 }
@@ -55,7 +55,7 @@ pub(crate) fn meta() -> Vec<u8> {
     record(1, &meta.concat())
 }
 
-/// Returns `count` names of one character each, and a user frame of each name.
+/// Returns `count` names of one character each, and a user frame for each name.
 pub(crate) fn frames(count: usize) -> Vec<u8> {
     let names = (0..count).map(|at| bytes(1, &[b'a' + at as u8]));
     let frames = (0..count as u64).map(|at| bytes(1, &[number(1, at), number(2, 1)].concat()));
@@ -63,7 +63,7 @@ pub(crate) fn frames(count: usize) -> Vec<u8> {
     [record(2, &names.concat()), record(4, &frames.concat())].concat()
 }
 
-/// Returns a stack of `depth` frames with eight different names, and all of its callers' stacks.
+/// Returns a stack of `depth` frames with eight different names, and the stacks of all its callers.
 pub(crate) fn stacks(depth: u64) -> Vec<u8> {
     let callers: Vec<u64> = (0..depth).collect();
     let records = callers.chunks(ROWS).map(|callers| {
@@ -83,13 +83,13 @@ pub(crate) fn chains(stacks: &[u64]) -> Vec<u8> {
     record(6, &chains.collect::<Vec<_>>().concat())
 }
 
-/// Returns samples of 0.5 ms of one blocked thread. A row has the numbers of the user stack, the
-/// kernel stack and the chain.
+/// Returns samples of 0.5 ms of one blocked thread. A row contains the numbers of the user stack,
+/// of the kernel stack and of the chain.
 pub(crate) fn samples(rows: &[[u64; 3]]) -> Vec<u8> {
     weighted_samples(rows, 7, 500_000, 1)
 }
 
-/// Returns such samples in any state, with any value and number of events.
+/// Returns such samples with this state, value and number of events.
 pub(crate) fn weighted_samples(rows: &[[u64; 3]], state: u64, value: u64, events: u64) -> Vec<u8> {
     let same = |value| rows.iter().map(move |_| value);
     let each = |at: usize| rows.iter().map(move |row| row[at]);
@@ -110,8 +110,8 @@ pub(crate) fn weighted_samples(rows: &[[u64; 3]], state: u64, value: u64, events
     record(7, &columns.concat())
 }
 
-/// Returns intervals that start at 0 and last `length` ns each, of the thread of the samples.
-/// `samples` has the numbers of their samples, counted from 1; 0 means none.
+/// Returns intervals of the samples' thread. Each starts at 0 and lasts `length` ns. `samples`
+/// contains the numbers of their samples, counted from 1; 0 means none.
 pub(crate) fn intervals(samples: &[u64], length: u64) -> Vec<u8> {
     let same = |value| samples.iter().map(move |_| value);
     let columns = [
@@ -125,7 +125,7 @@ pub(crate) fn intervals(samples: &[u64], length: u64) -> Vec<u8> {
     record(12, &columns.concat())
 }
 
-/// Returns timed samples at time 0, with the numbers of their samples.
+/// Returns timed samples at time 0. `samples` contains the numbers of their samples.
 pub(crate) fn timed_samples(samples: &[u64]) -> Vec<u8> {
     let same = |value| samples.iter().map(move |_| value);
     let columns = [
@@ -138,8 +138,8 @@ pub(crate) fn timed_samples(samples: &[u64]) -> Vec<u8> {
     record(13, &columns.concat())
 }
 
-/// Returns request spans that start at 0 and last `length` ns each. `parents` has the numbers of
-/// their parents, counted from 1; 0 means none.
+/// Returns request spans that start at 0 and last `length` ns each. `parents` contains the numbers
+/// of their parents, counted from 1; 0 means none.
 pub(crate) fn request_spans(parents: &[u64], length: u64) -> Vec<u8> {
     let same = |value| parents.iter().map(move |_| value);
     let columns = [
@@ -153,12 +153,13 @@ pub(crate) fn request_spans(parents: &[u64], length: u64) -> Vec<u8> {
     record(14, &columns.concat())
 }
 
-/// Returns the account of the thread of the samples.
+/// Returns the account of the samples' thread.
 pub(crate) fn thread() -> Vec<u8> {
     thread_of(0, 1 << 40)
 }
 
-/// Returns an account of that thread: `blocked` ns blocked, and `other` ns in each other state.
+/// Returns an account of the samples' thread, with `blocked` ns blocked and `other` ns in each
+/// other state.
 pub(crate) fn thread_of(other: u64, blocked: u64) -> Vec<u8> {
     let own = [
         (1, 1),
@@ -174,7 +175,7 @@ pub(crate) fn thread_of(other: u64, blocked: u64) -> Vec<u8> {
     record(8, &bytes(1, &fields.collect::<Vec<_>>().concat()))
 }
 
-/// Returns a capture of these records and the last record.
+/// Returns a capture of these records and a last record.
 pub(crate) fn capture(records: &[Vec<u8>]) -> Vec<u8> {
     pack(&[records.concat(), record(15, b"")].concat())
 }

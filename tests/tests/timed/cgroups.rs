@@ -1,4 +1,4 @@
-//! Processes that move in and out of a cgroup while it is measured. Only the time inside counts.
+//! Processes that move into and out of a measured cgroup. Only their time inside counts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::process::Command;
@@ -93,7 +93,7 @@ fn only_the_time_inside_counts() {
         }
         assert_eq!(rows(&seen, bystander.pid()).len(), 0);
 
-        // A sleeper that moves has no event: all of its time is in one stack.
+        // A sleeper that moves has no event, so all of its time is in one stack.
         let slept = rows(&seen, sleeper.pid());
         let inside: u64 = slept.iter().map(|row| row.blocked_ns).sum();
         let folded = seen.folded.of_thread(sleeper.pid());
@@ -143,7 +143,7 @@ fn who_is_inside_from_the_start_or_to_the_end_has_that_part() {
     });
 }
 
-/// The leader is already in the cgroup when its whole process moves there.
+/// The leader is in the cgroup already when its whole process moves there.
 #[test]
 fn threads_that_move_to_where_their_leader_is_count_from_then_on() {
     let _turn = Turn::share();
@@ -181,8 +181,8 @@ fn threads_that_move_to_where_their_leader_is_count_from_then_on() {
     });
 }
 
-/// A process that is killed right after it left has no more time than it had inside. A child that
-/// is forked inside is inside.
+/// A process is killed right after it left. It has no more time than it had inside. A child that is
+/// forked inside counts from its birth.
 #[test]
 fn lives_begin_and_end_inside_and_out() {
     let _turn = Turn::share();
@@ -216,7 +216,7 @@ fn lives_begin_and_end_inside_and_out() {
         let ended = |time: u64| {
             let mut rows = seen.clocks.iter();
             rows.find(|row| row.ended_ns.abs_diff(time) < 50_000_000 && row.comm == "sleep")
-                .unwrap_or_else(|| panic!("none ended at {time}: {:#?}", seen.clocks))
+                .unwrap_or_else(|| panic!("no thread ended at {time}: {:#?}", seen.clocks))
         };
         let stay = Stay {
             begun: joined[0],
@@ -225,13 +225,13 @@ fn lives_begin_and_end_inside_and_out() {
         stay.assert_is(ended(left.to_ns));
         let row = ended(killed);
         assert_eq!(row.accounted_ns(), row.lifetime_ns());
-        // The shell has one account. The processes that it ran and the two sleepers have others.
+        // The shell has one account. The processes that it ran and the two sleepers have their own.
         assert!(rows(&seen, pid).len() == 1, "{:#?}", seen.clocks);
         drop(shell);
     });
 }
 
-/// Threads sleep, wake and compute, and one dies, while the tool is stopped.
+/// Threads sleep, wake and compute while the tool is stopped. One thread ends.
 #[test]
 #[ignore = "stops a tool for seconds"]
 fn a_tool_that_is_late_takes_the_time_from_the_kernel() {
@@ -274,8 +274,8 @@ fn a_tool_that_is_late_takes_the_time_from_the_kernel() {
     });
 }
 
-/// The thread is asleep when the window opens. The thread leaves the cgroup, and sleeps in another
-/// function when it returns.
+/// The thread is asleep when the window opens. It leaves the cgroup, and sleeps in another function
+/// after it comes back.
 #[test]
 fn who_comes_again_has_the_stack_that_it_has_then() {
     let _turn = Turn::share();
@@ -288,7 +288,7 @@ fn who_comes_again_has_the_stack_that_it_has_then() {
         watch.open();
         sleep(Duration::from_millis(300));
         cgroup.release(pid);
-        // By then the tool has read its stack.
+        // After this time the tool has read the thread's stack.
         sleep(Duration::from_millis(100));
         naps.go();
         sleep(Duration::from_millis(100));
@@ -332,7 +332,7 @@ fn cpudist_counts_the_time_off_the_cpu_inside() {
     });
 }
 
-/// The sleeper leaves after an interval's end, before the tool has read that interval.
+/// The sleeper leaves after the end of an interval, before the tool has read that interval.
 #[test]
 fn cpudist_counts_the_time_inside_whichever_interval_it_lies_in() {
     let _turn = Turn::share();
@@ -344,7 +344,7 @@ fn cpudist_counts_the_time_inside_whichever_interval_it_lies_in() {
         let begun = cgroup.take(sleeper.pid());
         sleep(Duration::from_millis(100));
         tool.signal(Signal::STOP);
-        // At least one interval ends during this time, and a while before the sleeper leaves.
+        // At least one interval ends in this time, well before the sleeper leaves.
         sleep(Duration::from_millis(800));
         let ended = cgroup.release(sleeper.pid());
         tool.signal(Signal::CONT);
@@ -385,9 +385,9 @@ fn oncputime_samples_inside() {
     });
 }
 
-/// The tool reads a pinned map every second, and earlier at an event of a thread.
+/// The tool reads a pinned map every second, and also at some events of threads.
 #[test]
-#[ignore = "waits for a map that is looked at every second"]
+#[ignore = "waits for a map that the tool reads every second"]
 fn a_pinned_map_may_change_while_it_is_used() {
     let _turn = Turn::share();
     patiently(|| {

@@ -1,5 +1,5 @@
-//! Blocked time with and without work: time shown as idle was idle, and most idle time is shown as
-//! idle.
+//! Blocked time with and without work. Time that is shown as idle was idle, and most idle time is
+//! shown as idle.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const FLAGS: &str = "-m 0 --reasons --states --nanoseconds";
 /// Minimum share of the time shown as idle that was idle.
 const PRECISION: f64 = 0.95;
-/// Minimum share of the idle time that is shown as idle, where it can be known.
+/// Minimum share of the idle time that is shown as idle, if the idleness can be known.
 const RECALL: f64 = 0.9;
 
 fn measure_attached(scenario: &Scenario, busy: u32) -> Times {
@@ -23,8 +23,8 @@ fn measure_attached(scenario: &Scenario, busy: u32) -> Times {
     Times::of(&tool.folded(1.5))
 }
 
-/// Only the start of an exchange shows which of two threads that take turns asks and which answers.
-/// All other idle time is known.
+/// If two threads take turns, only the start of an exchange shows which thread asks and which one
+/// answers. All other idle time is known.
 #[test]
 #[ignore = "holds many programs against a trace of their wake-ups, one after another"]
 fn what_is_shown_as_idle_was() {
@@ -47,7 +47,7 @@ fn what_is_shown_as_idle_was() {
     }
 }
 
-/// The workload as a command of tools. All of its threads start in the window.
+/// The workload as a command that the tools run. All its threads begin in the window.
 struct Command {
     folder: TempDir,
     program: PathBuf,
@@ -67,12 +67,12 @@ impl Command {
         let tool = tool.arg("--").arg(&self.program);
         let finished = tool.args(&format!("{scenario} 50 {seconds}")).run();
         assert!(finished.succeeded().stdout.starts_with(b"ready"));
-        let folded = std::fs::read(&path).expect("what was measured");
+        let folded = std::fs::read(&path).expect("the measured stacks");
         Times::of(&Folded::parse(&folded))
     }
 }
 
-/// The tool sees all threads from their birth, so it knows which thread each one works for.
+/// The tool sees all threads from their birth, so it knows for which thread each of them works.
 #[test]
 #[ignore = "runs several commands, one after another"]
 fn a_commands_threads_are_known_from_their_birth() {
@@ -88,7 +88,7 @@ fn a_commands_threads_are_known_from_their_birth() {
     }
 }
 
-/// A thread that starts another thread waits for its result.
+/// A thread that starts another thread waits for the other thread's result.
 #[test]
 fn who_is_born_answers_who_bore_it() {
     let _turn = Turn::share();
@@ -100,7 +100,7 @@ fn who_is_born_answers_who_bore_it() {
     });
 }
 
-/// As far as the window shows, only timers wake the thread that answers before it does.
+/// In the window only timers wake the answering thread before it answers.
 #[test]
 fn who_asked_before_the_window_is_not_given_work() {
     let _turn = Turn::share();

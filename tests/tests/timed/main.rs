@@ -1,5 +1,5 @@
-//! Measurements against truths that are known independently. These tests run side by side, one per
-//! CPU.
+//! Measurements against truths that are known independently. These tests run side by side, one for
+//! each CPU.
 
 mod cgroups;
 mod clock;

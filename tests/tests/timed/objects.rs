@@ -1,4 +1,4 @@
-//! Resources that are hard to identify. [`reasons`](super::reasons) covers the others.
+//! Resources that are hard to identify. [`reasons`](super::reasons) has the other resources.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -15,8 +15,7 @@ fn measure(workload: &Workload, seconds: f32) -> Folded {
     tool.pid(workload.pid()).folded(seconds)
 }
 
-/// Returns the blocked time of a thread, and the part of it with a reason for which `is_expected`
-/// holds.
+/// Returns the blocked time of a thread, and the part of it for whose reason `is_expected` holds.
 fn blocked(folded: &Folded, name: &str, is_expected: impl Fn(&str) -> bool) -> (u64, u64) {
     let mut sums = (0, 0);
     for line in folded.lines.iter().filter(|line| line.comm == name) {
@@ -30,8 +29,8 @@ fn blocked(folded: &Folded, name: &str, is_expected: impl Fn(&str) -> bool) -> (
     sums
 }
 
-/// The descriptor belongs to another file when the wait ends, so the resource is unknown. If the
-/// other file is /dev/zero, which the thread has read before, the thread's stack may name it.
+/// The descriptor belongs to another file when the wait ends, so the resource is unknown. The other
+/// file may be /dev/zero, which the thread has read before. The thread's stack may name it then.
 #[test]
 fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let _turn = Turn::share();
@@ -39,7 +38,7 @@ fn a_file_that_takes_the_place_of_another_is_not_what_was_waited_on() {
     let folded = measure(&swap, 2.0);
     let (all, nothing) = blocked(&folded, "o_swapped", |said| said == "local IPC: pipe, read");
     let told = "local IPC: pipe, read, pipe:[";
-    // The reader's wait for the next round keeps its descriptor, so its pipe is known.
+    // The reader keeps its descriptor while it waits for the next round, so its pipe is known.
     let (_, pipes) = blocked(&folded, "o_swapped", |said| said.starts_with(told));
     assert!(nothing > all / 2, "{nothing} of {all}: {folded}");
     assert!((nothing + pipes) as f64 >= all as f64 * 0.99, "{folded}");
@@ -70,7 +69,7 @@ fn names_are_text_whoever_chose_them() {
     }
 }
 
-/// There are more pipes than the table has capacity for. No time is lost.
+/// There are more pipes than the table can hold. No time is lost.
 #[test]
 #[ignore = "fills a table of resources"]
 fn what_there_is_no_room_for_is_other() {
@@ -96,7 +95,7 @@ fn what_there_is_no_room_for_is_other() {
     let told = told.count();
     assert!(
         (60_000..=1 << 16).contains(&told),
-        "{told} pipes are told of"
+        "{told} of the pipes are named"
     );
     let held = finished.peak_rss_kib;
     assert!(held < MOST_KIB, "{held} KiB");

@@ -1,4 +1,4 @@
-//! Reasons of waits, shown by a program with a thread for each reason.
+//! Reasons of waits. A program has one thread for each reason.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -58,18 +58,18 @@ const DISK_WAITS: [(&str, &str); 4] = [
     ("r_fault", "page fault: file"),
 ];
 
-/// Thread that waits in a function to which glibc jumps and which glibc does not export. In a
-/// stripped glibc nothing identifies its futex.
+/// Thread that waits in a function to which glibc jumps, and which glibc does not export. If glibc
+/// is stripped, nothing identifies the futex.
 const JUMPING: &str = "r_sem";
 const NOT_TOLD: &str = "unknown: futex";
 
 /// Minimum share of a thread's blocked time that has the right reason.
 const LEAST_SHARE: f64 = 0.99;
-/// Other waits of threads that map files. Other threads fork the address space and hold its lock. A
-/// work queue moves pages to the LRU lists before they can be dropped.
+/// Other waits of threads that map files. Other threads fork the address space, and hold its lock
+/// meanwhile. A work queue moves pages to the LRU lists before the pages can be dropped.
 const ON_THE_WAY: [&str; 2] = ["kernel lock: rwsem", "kernel: work queue"];
 
-/// Returns a temporary folder on a disk, if possible. `/tmp` may be in memory.
+/// Returns a temporary folder on a disk if possible, because `/tmp` may be in memory.
 fn on_disk() -> tempfile::TempDir {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     tempfile::tempdir_in(target).unwrap_or_else(|_| scratch())
@@ -87,8 +87,8 @@ fn measure(workload: &Workload, seconds: f32) -> Folded {
     tool.pid(workload.pid()).folded(seconds)
 }
 
-/// Returns the resource that each thread waits on, as the program tells it. A name that ends in `…`
-/// is a prefix.
+/// Returns the resource on which each thread waits, as the program reports it. A name that ends in
+/// `…` is a prefix.
 fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
     let pid = workload.pid();
     let pipe = |name| {
@@ -133,7 +133,7 @@ fn objects(workload: &Workload) -> Vec<(&'static str, String)> {
     pipes.into_iter().chain(ports).chain(known).collect()
 }
 
-/// Checks that nearly all blocked time with a thread's reason is on its resource.
+/// Checks that nearly all blocked time with a thread's reason is on the thread's resource.
 #[track_caller]
 fn assert_objects(folded: &Folded, objects: &[(&str, String)]) {
     let all = WAITS.iter().chain(&DISK_WAITS).chain(&RING_WAITS);
@@ -191,7 +191,7 @@ fn each_wait_has_its_reason() {
     let _turn = Turn::share();
     let reasons = Workload::plain("reasons");
     let objects = objects(&reasons);
-    // No file has ended a wait for several files that the window cuts.
+    // The window's end cuts a wait for several files, which no file has ended.
     patiently(|| {
         let folded = measure(&reasons, 3.0);
         assert_reasons(&folded, &WAITS);
@@ -232,7 +232,7 @@ fn waits_for_a_disk_have_theirs() {
     });
 }
 
-/// A stripped program has only the function names that libraries export.
+/// A stripped program has only the names of functions that libraries export.
 #[test]
 #[ignore = "compiles the waits again, optimized"]
 fn optimized_programs_wait_for_the_same() {
@@ -262,14 +262,14 @@ fn only_the_reasons_that_are_asked_for_are_shown() {
     assert!(folded.lines.iter().all(is_asked_for), "{folded}");
 }
 
-/// A thread with a CPU quota waits for it as long as the kernel's account says. wallclock's first
-/// sentence names the quota.
+/// A thread with a CPU quota waits for the quota as long as the kernel's account says. wallclock's
+/// first sentence names the quota.
 #[test]
 fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
     let _turn = Turn::share();
     patiently(|| {
         let mut spinner = Workload::start("spinners", &[1, 60]);
-        // The quota is so small that it holds the thread up, however many other threads compute.
+        // The quota is so small that it holds the thread up even if many other threads compute.
         let quota = Quota::of_percent(5);
         quota.take(spinner.pid());
         spinner.go();
@@ -300,8 +300,8 @@ fn a_used_up_cpu_quota_is_told_from_waiting_for_a_cpu() {
     });
 }
 
-/// A thread may run for 10 ms of each 100 ms. The other 90 ms have a reason: the thread used up its
-/// budget, or it gave the rest back.
+/// A thread may run for 10 ms in each 100 ms. The other 90 ms have a reason: the thread used up its
+/// budget, or it gave the rest of the budget back.
 #[test]
 fn a_deadline_budget_is_told_from_waiting_for_a_cpu() {
     let _turn = Turn::share();
@@ -321,7 +321,7 @@ fn a_deadline_budget_is_told_from_waiting_for_a_cpu() {
     }
 }
 
-/// Freezes a process for 400 ms in the middle of the window, and again until its end.
+/// Freezes a process for 400 ms in the middle of the window, and again until the window's end.
 fn freeze_twice(tool: Tool, mut freeze: impl FnMut(bool)) -> Folded {
     let running = tool.arg("1.5").start_measuring();
     for (begins, lasts) in [(200, 400), (300, 0)] {
@@ -337,7 +337,7 @@ fn freeze_twice(tool: Tool, mut freeze: impl FnMut(bool)) -> Folded {
     Folded::parse(&measured.stdout)
 }
 
-/// Checks that all frozen or stopped time of a thread, most of a second, has this reason.
+/// Checks that all frozen or stopped time of a thread has this reason. This is most of a second.
 #[track_caller]
 fn assert_stands_still(folded: &Folded, expected: &str) {
     let blocked = folded.marked("_[o]");
@@ -351,8 +351,8 @@ fn assert_stands_still(folded: &Folded, expected: &str) {
     );
 }
 
-/// Both kinds of threads wait in one function where compilers inline the function for cgroups into
-/// its caller.
+/// Frozen and stopped threads wait in the same function if compilers inline the function for
+/// cgroups into its caller.
 #[test]
 fn who_is_frozen_is_told_from_who_is_stopped() {
     let _turn = Turn::share();
@@ -383,7 +383,8 @@ fn who_is_frozen_is_told_from_who_is_stopped() {
     });
 }
 
-/// After a stop the kernel continues the sleep in another system call, which no stack names.
+/// After a stop the kernel continues the sleep in another system call, and no stack names that
+/// call.
 #[test]
 fn a_sleep_goes_on_after_a_stop() {
     let _turn = Turn::share();
@@ -399,7 +400,7 @@ fn a_sleep_goes_on_after_a_stop() {
     assert_eq!(slept.total(), 500_000_000, "{folded}");
 }
 
-/// The freezer of cgroup v1 does not wake threads that sleep: they stay in their functions.
+/// The freezer of cgroup v1 does not wake sleeping threads, so they stay in their functions.
 #[test]
 #[ignore = "needs the freezer controller of cgroup v1"]
 fn who_is_frozen_asleep_is_frozen() {
@@ -433,8 +434,8 @@ fn freezer() -> PathBuf {
     folder.expect("a freezer of version 1").into()
 }
 
-/// Kernel workers have a kernel stack only, and no stack is missing. With `-m 1000` user stacks are
-/// taken at the end of a wait.
+/// Kernel workers have only a kernel stack, and no stack is missing. With `-m 1000` user stacks are
+/// captured at the end of a wait.
 #[test]
 fn workers_of_the_kernels_have_no_user_stack() {
     let _turn = Turn::share();
@@ -474,14 +475,15 @@ fn assert_is_worker(folded: &Folded, comm: &str, mark: &str) {
     assert!(all > 500_000_000, "{comm}: {folded}");
     let share = shown as f64 / all as f64;
     assert!(share > LEAST_SHARE, "{comm}: {shown} ns of {all}\n{folded}");
-    // A switch that the machine hid leaves no kernel stack either.
+    // If the machine hid a switch, there is no kernel stack either.
     let roots = lines.lines.iter().map(|line| &*line.frames[0]);
     let mut others =
         roots.filter(|root| !root.starts_with("ret_from_fork") && *root != "[Missed Kernel Stack]");
     assert_eq!(others.next(), None, "{comm}: {folded}");
 }
 
-/// A process that exceeds its cgroup's `memory.high` is put to sleep on its return to user mode.
+/// The kernel puts a process that exceeds its cgroup's `memory.high` to sleep when the process
+/// returns to user mode.
 #[test]
 #[ignore = "needs the memory controller of cgroup v2, as `make test-kernels` has it"]
 fn who_takes_too_much_memory_is_throttled() {
@@ -493,13 +495,13 @@ fn who_takes_too_much_memory_is_throttled() {
     let mut hog = Workload::plain("hog");
     cgroup.take(hog.pid());
     hog.go();
-    // By then the process has reached its limit.
+    // After this time the process has reached its limit.
     sleep(Duration::from_secs(1));
     let folded = measure(&hog, 3.0);
     assert_reasons(&folded, &[("h_memory", "throttle: memory.high")]);
 }
 
-/// Rows of reasons add up to all blocked time, and stacks say them.
+/// Rows of reasons add up to all blocked time, and the stacks name the reasons.
 #[test]
 fn wallclock_splits_blocked_time_by_reason() {
     let _turn = Turn::share();
@@ -517,7 +519,7 @@ fn wallclock_splits_blocked_time_by_reason() {
         .map(str::trim)
         .find(|line| line.starts_with("all "));
     let blocked = all.and_then(|line| line.split_whitespace().nth(8));
-    let blocked = milliseconds(blocked.expect("a row of all threads"));
+    let blocked = milliseconds(blocked.expect("a row for all threads"));
     let rows_of = |heading: &str| -> Vec<&str> {
         let (_, rows) = report.split_once(heading).unwrap();
         let rows = rows.lines().skip(1).take_while(|line| !line.is_empty());

@@ -39,8 +39,8 @@ fn a_program_in_step_with_the_samples_is_seen_for_what_it_runs() {
     const HERTZ: u64 = 49;
     let _turn = Turn::share();
     patiently(|| {
-        // Each burst takes a quarter of the sampling period. A sampler with a constant phase hits a
-        // burst every time, or never.
+        // Each burst takes a quarter of the sampling period. A sampler with a constant phase would
+        // hit every burst, or no burst.
         let mut shares = Workload::start("shares", &[6, 1_000_000 / HERTZ]);
         let watch = Watch::oncputime(shares.pid(), "-e cpu-clock -F 49");
         let sampled = Sampled::open(shares.pid(), watch);
@@ -51,17 +51,17 @@ fn a_program_in_step_with_the_samples_is_seen_for_what_it_runs() {
     });
 }
 
-/// On an idle CPU, the tool's wake-ups cost more than the rest of its work.
+/// On an idle CPU the tool's wake-ups cost more than the rest of its work.
 #[test]
 fn a_sampler_looks_seldom_while_nobody_is_new() {
     const WATCHED: Duration = Duration::from_secs(2);
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // Only one CPU is sampled: on a machine with many CPUs the samples in new code could be too
-    // many.
+    // Only one CPU is sampled. On a machine with many CPUs there could be too many samples in new
+    // code.
     let mut watch = Watch::oncputime(simple.pid(), "--children -C 0");
     watch.open();
-    // The tool itself has just started.
+    // After this time the tool itself is not new any more.
     sleep(Duration::from_millis(600));
     let tool = watch.pid();
     let before = Account::read(tool, tool).unwrap();
@@ -78,7 +78,7 @@ fn a_program_that_runs_for_25_ms_is_looked_at_in_time() {
     const CHILDREN: u64 = 6;
     let _turn = Turn::share();
     patiently(|| {
-        // The pause after the fork is so long that nothing is new any more.
+        // The pause after the fork is so long that no process is new any more.
         let mut brief = Workload::start("brief", &[CHILDREN, 25, 600]);
         let mut watch = Watch::oncputime(brief.pid(), "--children");
         watch.open();
@@ -93,8 +93,8 @@ fn a_program_that_runs_for_25_ms_is_looked_at_in_time() {
     });
 }
 
-/// Checks that the number of samples fits the CPU time that the process had in a window. Other
-/// programs may use the CPUs, too.
+/// Checks that the number of samples fits the process's CPU time in a window. Other programs may
+/// use the CPUs, too.
 fn assert_samples(pid: u32, flags: &str, hertz: u64) {
     let sampled = Sampled::open(pid, Watch::oncputime(pid, flags));
     sleep(Duration::from_millis(1500));
@@ -115,8 +115,8 @@ fn events_are_called_by_perfs_names() {
             "{event}: {folded:#?}"
         );
     }
-    // With a period of 1, each context switch in the window is a sample. Most of them happen where
-    // the program goes to sleep, few where it burns.
+    // With a period of 1 each context switch in the window is a sample. Most switches happen where
+    // the program goes to sleep, and few where it computes.
     let pid = simple.pid();
     let switches = |account: Account| account.voluntary + account.involuntary;
     let before = Account::read(pid, pid).unwrap();

@@ -1,4 +1,4 @@
-//! Many call paths, many threads, many exits: no time is lost and none is invented.
+//! Many call paths, many threads and many exits. The tools lose no time, and invent none.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cell::Cell;
@@ -12,7 +12,7 @@ const LEVELS: usize = 12;
 /// Turns of a leaf's loop, which take some microseconds.
 const SHORT: u64 = 3000;
 
-/// Returns the paths through the tree of `paths` that have all levels.
+/// Returns the complete paths through the call tree of `paths`.
 fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
     let mut paths = HashSet::new();
     for line in &folded.lines {
@@ -29,7 +29,7 @@ fn paths_seen(folded: &Folded) -> HashSet<Vec<&str>> {
 }
 
 /// Measures all of `paths` in a window, with two rounds of `turns` turns at each leaf. Returns the
-/// program and what the tool measured.
+/// program and the results of the tool.
 fn watch_paths(
     turns: u64,
     attach: impl Fn(u32) -> Watch,
@@ -44,7 +44,7 @@ fn watch_paths(
         let seen = watch.close();
         is_clear(&seen).then_some((paths, seen))
     });
-    // Each state that is shown has its own missed stack.
+    // Each state has its own missed stack.
     let missed = seen
         .folded
         .only(|line| line.frames.iter().any(|name| name.starts_with("[Missed")));
@@ -57,8 +57,8 @@ fn watch_paths(
     (paths, seen)
 }
 
-/// Returns the number of switches that the machine hid, as the tool reports it. Each costs an
-/// interval its stack. Nothing else may be lost.
+/// Returns the number of switches that the machine hid, by the tool's report. Each hidden switch
+/// costs one interval its stack. Nothing else may be lost.
 fn hidden(seen: &Seen) -> u64 {
     let hidden = seen.lost.get("events").copied().unwrap_or(0);
     assert!(seen.lost["stacks"] <= hidden, "{:?}", seen.lost);
@@ -104,15 +104,15 @@ fn all_of_4096_paths_are_seen_with_threads_taken_together() {
 #[ignore = "samples for many seconds"]
 fn thousands_of_paths_are_sampled_without_a_loss() {
     let _turn = Turn::share();
-    // Longer than a sampling period, in turns: the sampling timer may coincide with the timer that
-    // ends the sleeps.
+    // Number of turns that takes longer than a sampling period, because the sampling timer may
+    // coincide with the timer that ends the sleeps.
     const LONG: u64 = 1_000_000;
     let (traced, interruptions) = (Cell::new(None), Cell::new(0));
     let attach = |pid| {
         traced.set(Some(Interruptions::watch(pid)));
         Watch::oncputime(pid, "-F 4999")
     };
-    // The tool saw no more than the test did.
+    // The tool has no more samples than the trace of the test.
     let is_clear = |seen: &Seen| {
         interruptions.set(traced.take().unwrap().stop());
         seen.folded.total() <= interruptions.get()
@@ -130,7 +130,7 @@ fn thousands_of_paths_are_sampled_without_a_loss() {
     );
 }
 
-/// Checks the last thread's sleep, which begins when the thread says so, or a moment later.
+/// Checks the last thread's sleep, which begins when the thread reports it, or a moment later.
 #[track_caller]
 fn assert_slept(lives: &Workload, shown_ns: u64) {
     let truth = lives.told("late-over") - lives.told("late-up");
@@ -153,8 +153,8 @@ fn many_short_lives_invent_no_time() {
     lives.wait_done();
     let seen = watch.close();
 
-    // At most a batch of threads, main, and the sleeper at the end are alive at once. A thread that
-    // was joined may not have exited yet.
+    // At most a batch of threads, the main thread and the sleeper at the end live at once. A joined
+    // thread may not have exited yet.
     let most_ns = seen.window_ns() * (ALIVE + 3);
     let lifetimes: u64 = seen
         .clocks
@@ -203,7 +203,7 @@ fn many_short_lives_invent_no_time() {
 fn a_sleeper_after_20000_exits_is_there() {
     let _turn = Turn::share();
     let mut lives = Workload::start("short_lives", &[20_000]);
-    // The tool traces the whole machine: only exits free capacity.
+    // The tool traces the whole machine, so only exits free capacity.
     let mut watch = Watch::together(Tool::new("offcputime").args("-m 1000"));
     watch.open();
     lives.go();

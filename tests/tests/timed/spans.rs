@@ -1,4 +1,4 @@
-//! cpudist's spans against the kernel's account, and against what programs measured themselves.
+//! cpudist's spans, against the kernel's account and the times that programs measured themselves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use systemscope_tests::{
 struct Booked {
     switches: u64,
     running_ns: u64,
-    /// Maximum part of `running_ns` that lies before the switches: see
+    /// Maximum time in ns by which `running_ns` begins before the switches: see
     /// [`systemscope_tests::truth::wake_ups`].
     preempting_ns: u64,
 }
 
-/// Measures a program in a window. The program is blocked before and after. Returns the spans, the
-/// kernel's account and the stolen time in ns. The kernel leaves stolen time out of its account, so
-/// a window with much of it is measured again.
+/// Measures a program in a window. The program is blocked before and after the window. Returns the
+/// spans, the kernel's account, and the stolen time in ns. The kernel leaves stolen time out of its
+/// account, so a window with much stolen time is measured again.
 fn measure(
     arguments: &str,
     run: impl Fn() -> (Workload, fn(&mut Workload) -> Booked),
@@ -64,7 +64,7 @@ fn assert_agrees((spans, booked, stolen_ns): &(Spans, Booked, u64)) {
     );
 }
 
-/// Returns `phases`, whose threads live from before the window until after it.
+/// Returns `phases`. Its threads live from before the window until after it.
 fn phases(threads: u64) -> (Workload, fn(&mut Workload) -> Booked) {
     let run = |phases: &mut Workload| {
         let before = accounts_at_rest(phases.pid());
@@ -103,7 +103,7 @@ fn the_spans_of_64_threads_are_their_switches() {
     let _turn = Turn::share();
     patiently(|| {
         let measured = measure("-L", || phases(64));
-        // The main thread and the thread that wakes the others are there, too.
+        // The main thread and the thread that wakes the others are included.
         assert_eq!(measured.0.only().rows.len(), 66);
         assert_agrees(&measured);
     });
@@ -113,7 +113,7 @@ fn the_spans_of_64_threads_are_their_switches() {
 #[test]
 #[ignore = "counts thousands of threads, in a quiet machine"]
 fn threads_that_come_and_go_are_counted_to_their_last_turn() {
-    // So many threads run at once that no CPU is idle.
+    // The number of threads that run at once is so large that no CPU is idle.
     let (threads, at_once) = (30 * cpus_online(), 4 * cpus_online());
     let _turn = Turn::share();
     let run = |generations: &mut Workload| {
@@ -121,7 +121,7 @@ fn threads_that_come_and_go_are_counted_to_their_last_turn() {
         generations.wait_done();
         Booked {
             // The kernel adds up a thread's switches while the thread exits. The last switch comes
-            // after that, and at times a preemption comes in between.
+            // after that, and sometimes a preemption comes in between.
             switches: generations.told("switches") + generations.told("threads"),
             running_ns: generations.told("cpu"),
             preempting_ns: 0,
@@ -137,7 +137,7 @@ fn threads_that_come_and_go_are_counted_to_their_last_turn() {
     }
 }
 
-/// Python program whose threads start each other and sleep for 10 ms.
+/// Python program. Its threads start each other, and each sleeps for 10 ms.
 const THREADS: &str = "
 import threading, time
 while True:
@@ -179,7 +179,7 @@ fn parse_lengths(lines: &[String], kind: &str) -> Vec<u64> {
     lengths
 }
 
-/// Returns the limits of the quantile at `part` per mille, if `unknown` spans are not in `lengths`.
+/// Returns the limits of the quantile at `part` per mille, if `lengths` lacks `unknown` spans.
 fn quantile(lengths: &[u64], unknown: usize, part: usize) -> (u64, u64) {
     let rank = (lengths.len() * part).div_ceil(1000);
     let shortest = rank.saturating_sub(unknown + 1);
@@ -213,20 +213,19 @@ fn assert_percentiles(flags: &str, kind: &str) {
         lines.push(turns.next_line());
     }
     let booked = Account::read(turns.pid(), turns.pid()).unwrap();
-    // The program's clock and the tool's clock both include the time that the hypervisor took. The
-    // kernel's account leaves it out.
+    // The program's clock and the tool's clock both include stolen time. The kernel's account does
+    // not.
     let most = booked.since(before).running_ns + (stolen_ns() - stolen);
     let spans = close(tool);
     let told = parse_lengths(&lines, kind);
     assert_eq!(told.len(), TURNS);
     let row = &spans.only().rows[0];
-    // The waits for the test at both ends are spans, too. One span in a hundred may have been cut
-    // in two.
+    // The waits for the test at both ends are spans, too. One span in a hundred may be cut in two.
     let unknown = TURNS / 100 + 2;
     assert_close("spans", row.count, TURNS as u64, unknown as u64);
-    // The program's measure of a turn leaves out the system call and the switches. Its measure of a
-    // sleep includes them. `around` is their mean by the kernel's account. A part of it may be on
-    // either side.
+    // The program's measure of a turn leaves out the system call and the switches. The program's
+    // measure of a sleep includes them. `around` is the mean time of both by the kernel's account.
+    // A part of this time may be on either side.
     let computed: u64 = parse_lengths(&lines, "turn ").iter().sum();
     let around = most.saturating_sub(computed) / TURNS as u64;
     for (what, measured, part) in [
@@ -239,7 +238,7 @@ fn assert_percentiles(flags: &str, kind: &str) {
             "sleep " => (shortest.saturating_sub(2 * around), longest),
             _ => (shortest, longest.saturating_add(2 * around)),
         };
-        // The width of a bucket is 1/64 of its power of two.
+        // A bucket is 1/64 of its power of two wide.
         let (least, most) = (least - least / 64, most.saturating_add(most / 32));
         assert!(
             (least..=most).contains(&measured),
@@ -268,7 +267,7 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
             sleep(Duration::from_millis(900));
             let spans = close(tool);
             assert!(spans.intervals.len() >= 5, "{spans:?}");
-            // Two intervals become one while the tool gets no CPU for so long.
+            // Two intervals become one if the tool gets no CPU for that long.
             for interval in &spans.intervals[..spans.intervals.len() - 1] {
                 assert_eq!(interval.length_ns(), 200_000_000);
             }
@@ -293,7 +292,7 @@ fn a_sleeper_fills_every_interval_to_the_nanosecond() {
     );
 }
 
-/// Checks intervals of 10 ms while `meanwhile` does something with the tool.
+/// Checks intervals of 10 ms while `meanwhile` disturbs the tool.
 fn assert_no_interval_overflows(meanwhile: impl Fn(&Running)) {
     let mut naps = Workload::start("naps", &[60, 1500]);
     naps.go();
@@ -302,7 +301,7 @@ fn assert_no_interval_overflows(meanwhile: impl Fn(&Running)) {
     let spans = close(tool);
     assert!(spans.intervals.len() > 20, "{spans:?}");
     for interval in &spans.intervals {
-        // The time of a switch that the machine hid is known only roughly.
+        // The time of a hidden switch is known only roughly.
         let tolerance = match spans.lost_switches {
             0 => 0,
             _ => interval.length_ns() / 2,
@@ -314,7 +313,7 @@ fn assert_no_interval_overflows(meanwhile: impl Fn(&Running)) {
     }
 }
 
-/// Naps end at any time after an interval's end, even while the tool reads that interval.
+/// Naps end at any time after an interval's end, also while the tool reads that interval.
 #[test]
 #[ignore = "holds many short intervals against a trace"]
 fn short_intervals_are_read_while_threads_come_back() {
@@ -327,7 +326,7 @@ fn short_intervals_are_read_while_threads_come_back() {
 fn intervals_hold_their_own_time_when_the_tool_comes_late() {
     let _turn = Turn::share();
     assert_no_interval_overflows(|tool| {
-        // A tool that continues reads at once, so most stops come while it reads.
+        // A tool that continues reads at once, so most stops come while the tool reads.
         for n in 0..200 {
             tool.signal(Signal::STOP);
             sleep(Duration::from_millis(12));
@@ -356,7 +355,7 @@ fn assert_filled(arguments: &str) {
     for interval in &spans.intervals {
         let whole = interval.length_ns() * cpus_online() as u64;
         assert!(interval.total_ns() <= whole, "{interval:?}");
-        // The time of a switch that the machine hid is known only roughly.
+        // The time of a hidden switch is known only roughly.
         let tolerance = match spans.lost_switches {
             0 => 0,
             _ => per_mille(whole, 10),

@@ -1,4 +1,4 @@
-//! Processes that targets fork, from birth to end.
+//! Processes that targets fork, from their birth to their end.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,9 @@ use systemscope_tests::{
     Account, Finished, Tool, Turn, Workload, WorkloadBuilder, accounts_at_rest, patiently,
 };
 
-/// Python program that forks children, one of which forks, too. Each parent prints how long the
-/// kernel booked its child as running, with the grandchildren that the child has waited for.
+/// Python program that forks children. One child forks, too. Each parent prints the running time of
+/// its child by the kernel's account, which includes the grandchildren for which the child has
+/// waited.
 const FAMILY: &str = r#"
 import os, time
 def busy(seconds):
@@ -54,7 +55,7 @@ wait_for(second)
 struct Member {
     pid: u32,
     parent: u32,
-    /// Running time, with that of the children that the process has waited for.
+    /// Running time in ns, which includes the children for which the process has waited.
     booked_ns: u64,
 }
 
@@ -80,7 +81,7 @@ fn json(path: &Path) -> Value {
 #[test]
 fn every_process_of_a_command_is_there_from_exec_on() {
     let _turn = Turn::share();
-    // The kernel's account is not read at the same moments.
+    // The test reads the kernel's account at slightly different times.
     patiently(assert_every_process_is_there);
 }
 
@@ -207,7 +208,7 @@ fn a_fork_storm_is_all_there() {
         .map(|row| (row.pid, row.started_ns))
         .collect();
     assert!(rows.iter().all(|row| row.pid != outside.pid()));
-    // Lost processes are counted. A machine that keeps up loses none.
+    // Lost processes are counted. A machine that keeps up with the forks loses none.
     let seen = processes.len() as u64;
     println!("{forked} forked in 2 s, {seen} seen; {}", finished.stderr);
     assert_eq!(seen, forked);
@@ -217,7 +218,7 @@ fn a_fork_storm_is_all_there() {
 fn workers_are_whole_whoever_forked_them_and_when() {
     let _turn = Turn::share();
     let folder = scratch();
-    // Two workers are there from the start. Each is replaced while it is measured.
+    // Two workers exist from the start. Each worker is replaced while it is measured.
     let script = r#"
 import os, signal, sys, time
 def worker():
@@ -256,7 +257,7 @@ for pid in workers:
         .start_measuring();
     drop(server.stdin.take());
     let output = server.wait_with_output().unwrap();
-    // No process of the tree is left.
+    // No process of the tree remains.
     tool.finish_within(PATIENCE).succeeded();
     let workers = String::from_utf8(output.stdout).unwrap();
     let workers: Vec<u32> = workers.lines().map(|line| line.parse().unwrap()).collect();
@@ -266,7 +267,7 @@ for pid in workers:
         let row = rows.iter().find(|row| row.pid == *pid);
         let row = row.unwrap_or_else(|| panic!("worker {index}, {pid}, is not in {rows:#?}"));
         assert_eq!(row.accounted_ns(), row.lifetime_ns());
-        // Each worker but the last two lives for a round of at least 400 ms.
+        // Each worker except the last two lives for a round of at least 400 ms.
         let least = if index < 4 { 390_000_000 } else { 0 };
         assert!(row.lifetime_ns() >= least, "worker {index}: {row:?}");
     }
@@ -307,8 +308,8 @@ fn workers_and_their_children_are_whole() {
     });
 }
 
-/// Python program with three processes at a time. Each does two tasks and is replaced. The parent
-/// prints how long the kernel booked each process as running.
+/// Python program with three processes at a time. Each process does two tasks and is replaced. The
+/// parent prints the running time of each process by the kernel's account.
 const POOL: &str = r#"
 import multiprocessing, os, sys, time
 def work(seconds):
@@ -363,7 +364,7 @@ fn a_pool_of_processes_is_whole() {
     }
 }
 
-/// Life of a thread in a profile.
+/// Life of a thread, from a profile.
 #[derive(Debug)]
 struct Life {
     length_ns: u64,
@@ -371,7 +372,7 @@ struct Life {
     runnable_ns: u64,
 }
 
-/// Returns the lives of a process's threads, and checks that the states of each add up.
+/// Returns the lives of a process's threads. Checks that the states of each thread add up.
 fn lives(profile: &Value, pid: u32) -> Vec<Life> {
     let threads = profile["threads"].as_array().unwrap().iter();
     let lives = threads.filter(|thread| thread["pid"] == pid).map(|thread| {
@@ -388,8 +389,8 @@ fn lives(profile: &Value, pid: u32) -> Vec<Life> {
     lives.collect()
 }
 
-/// The load runs on workers that were there before, that started in the window, and that were there
-/// at its end.
+/// The load runs on workers from before the window, on workers that begin in the window, and on
+/// workers that live at its end.
 #[test]
 #[ignore = "loads nginx for seconds"]
 fn nginx_is_whole_while_its_workers_are_replaced() {
@@ -406,7 +407,7 @@ fn nginx_is_whole_while_its_workers_are_replaced() {
             .in_folder(folder.path());
         let running = start_measuring(tool);
         let (begun, stolen) = (Instant::now(), stolen_ns());
-        // By then the window is open.
+        // After this time the window is open.
         sleep(Duration::from_millis(100));
         let visitor = nginx.visit();
         let mut ended = Vec::new();
@@ -419,7 +420,7 @@ fn nginx_is_whole_while_its_workers_are_replaced() {
         let (last, server) = nginx.finish();
         ended.extend(last);
         assert_eq!(server.code, Some(0), "{}", server.stderr);
-        // No process of the tree is left.
+        // No process of the tree remains.
         let finished = running.finish_within(PATIENCE).succeeded();
         let most_ns = begun.elapsed().as_nanos() as u64;
         let stolen = stolen_ns() - stolen;
@@ -431,13 +432,14 @@ fn nginx_is_whole_while_its_workers_are_replaced() {
                 panic!("{pid} in {profile:#?} {}", finished.stderr)
             };
             let account = account.since(before.get(&pid).copied().unwrap_or_default());
-            // A worker lives for at least a round, and no longer than all rounds.
+            // A worker lives for at least one round, and for no longer than all rounds.
             assert!((700_000_000..most_ns).contains(&life.length_ns));
             // A worker that is woken on an idle CPU waits until that CPU has left idle. The kernel
-            // books that time as running or, until it has queued the worker there, as neither
-            // running nor runnable. So the tool's sum of both is larger, and its running time is
-            // smaller. `clock::accounting` checks how much of that the wake-ups explain, and the
-            // sleep that the kernel books as runnable.
+            // counts that time as running. Until the kernel has queued the worker there, it counts
+            // the time as neither running nor runnable. The tool's sum of both is therefore larger,
+            // and its running time is smaller. `clock::accounting` checks how much of the
+            // difference the wake-ups explain, and how much the sleep that the kernel counts as
+            // runnable.
             let tolerance = per_mille(account.running_ns, 10) + 1_000_000 + stolen;
             let measured = life.running_ns + life.runnable_ns;
             let told = format!("{life:?} by {account:?}, within {tolerance}");

@@ -1,4 +1,4 @@
-//! cpudist's off-CPU time: none is lost between two intervals, and blocked and runnable time are
+//! cpudist's off-CPU time. No time is lost between two intervals, and blocked and runnable time are
 //! separate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ fn window(spans: &Spans) -> u64 {
     spans.intervals.iter().map(Interval::length_ns).sum()
 }
 
-/// Naps cross the end of nearly every interval.
+/// A nap crosses the end of nearly every interval.
 #[test]
 fn intervals_hold_all_of_the_time_off_the_cpu() {
     let _turn = Turn::share();
@@ -34,7 +34,7 @@ fn intervals_hold_all_of_the_time_off_the_cpu() {
         let stolen = stolen_ns() - stolen;
         let spans = close(tool);
         let (shown, window) = (total(&spans), window(&spans));
-        // The kernel's running time begins a little earlier than the tool's.
+        // Running time begins a little earlier in the kernel's account than in the tool.
         let off = window - running - stolen;
         assert!(
             shown * 100 >= off * 97,
@@ -82,7 +82,8 @@ fn blocked_and_runnable_are_all_of_it() {
     });
 }
 
-/// The last thread to end has another name. The process is gone before the tool can read its name.
+/// The last thread to end has another name. The process is gone before the tool can read the
+/// process's name.
 #[test]
 fn a_process_that_ended_has_its_leaders_name() {
     let _turn = Turn::share();
@@ -94,7 +95,7 @@ fn a_process_that_ended_has_its_leaders_name() {
     while leaderless.is_running() {
         sleep(Duration::from_millis(1));
     }
-    // No process with this ID is left.
+    // The process ID exists no more.
     drop(leaderless);
     running.signal(Signal::CONT);
     running.signal(Signal::INT);

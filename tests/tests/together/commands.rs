@@ -1,4 +1,4 @@
-//! `TOOL -- COMMAND`: its streams, its exit status, its end.
+//! `TOOL -- COMMAND`: its streams, exit status and end.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -39,7 +39,7 @@ fn streams_and_exit_status_are_the_commands() {
             let stderr = &finished.stderr;
             assert_eq!(finished.stdout, b"hello\n", "{tool} {script}: {stderr}");
             assert_eq!(finished.code, Some(code), "{tool} {script}: {stderr}");
-            // The results are in files, and stderr names them.
+            // The results are in files, and the tool names the files on stderr.
             let files = files_below(folder.path());
             assert!(!files.is_empty(), "{tool} {script}: {stderr}");
             let name = files[0].strip_prefix(folder.path()).unwrap();
@@ -109,8 +109,9 @@ fn somebody_else_can_run_it() {
     assert_eq!(lines.next(), Some("kept"));
 }
 
-/// Python script that prints what a command gets: variables, open files and its session keyring.
-/// The script also prints the error number of writing a character into its own terminal.
+/// Python script that prints what a command receives: variables, open files and its session
+/// keyring. The script also prints the error number of writing a character into its own terminal's
+/// input.
 const WHAT_IT_GETS: &str = "
 import ctypes, fcntl, os, pty, termios
 print(*[os.environ.get(name) for name in ('HOME', 'USER', 'LOGNAME', 'SHELL')])
@@ -166,12 +167,12 @@ fn what_somebody_else_runs_gets_nothing_of_roots() {
     assert_eq!(*files, "0 1 2");
     let theirs: i64 = keyring.parse().unwrap();
     assert!(theirs > 0 && theirs != ours, "{theirs}, ours {ours}");
-    // The kernel's own rule would let TIOCSTI succeed, or fail with an input/output error.
+    // By the kernel's own rule TIOCSTI would succeed, or fail with an input/output error.
     assert_eq!(refusals, [libc::EPERM.to_string(), libc::EPERM.to_string()]);
 }
 
-/// Another process of the user sends signals all the time. The test waits until each command has
-/// been executed.
+/// Another process of the same user sends signals all the time. The test waits until each command
+/// has been executed.
 #[test]
 fn signals_before_the_command_is_executed_hold_nobody_up() {
     let _turn = Turn::share();
@@ -238,26 +239,29 @@ fn everything_runs_commands_as_well() {
     assert!(folder.path().join("seen").exists());
 }
 
-/// Runs `TOOL -- sleep 100` and sends a signal to the tool or to its process group. Returns how the
-/// tool ended and its number of files.
+/// Runs `TOOL -- sleep 100`, and sends a signal to the tool or to its process group. Returns the
+/// result of the tool and the number of its files.
 fn interrupt(tool: &str, signal: Signal, group: bool) -> (Finished, usize) {
     let folder = scratch();
     let running = Tool::new(tool)
         .args("-- sleep 100")
         .in_folder(folder.path())
         .start();
-    // Not all tools print a line when they start to measure. The command sleeps only after the tool
-    // has released it.
+    // Not every tool prints a line when it starts to measure. The command sleeps only after the
+    // tool has released it.
     let runs = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));
         name.is_ok_and(|name| name == "sleep\n") && state_of(*pid, *pid) == Some('S')
     };
     let deadline = Instant::now() + PATIENCE;
     while !children_of(running.pid()).iter().any(runs) {
-        assert!(Instant::now() < deadline, "{tool} does not let it go");
+        assert!(
+            Instant::now() < deadline,
+            "{tool} does not release the command"
+        );
         sleep(Duration::from_millis(10));
     }
-    // By then the window is open.
+    // After this time the window is open.
     sleep(Duration::from_millis(200));
     if group {
         running.signal_group(signal);
@@ -302,7 +306,7 @@ fn measuring_may_end_before_the_command() {
     assert!(start.elapsed() >= Duration::from_secs(2));
     let folded = Folded::parse(&fs::read(folder.path().join("seen.folded")).unwrap());
     let slept = folded.total();
-    // The shell and `sleep` are blocked for at most the window each.
+    // The shell and `sleep` are each blocked for at most the window.
     assert!((300_000..=610_000).contains(&slept), "{slept} us: {folded}");
 }
 
@@ -317,8 +321,8 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
         let finished = Tool::new("offcputime")
             .args("-o folded --clocks clocks -- true")
             .in_folder(folder.path())
-            // Temporary files go there. The variable also identifies all processes that this test
-            // started.
+            // The tools write temporary files there. The variable also identifies all processes
+            // that this test started.
             .env("TMPDIR", folder.path())
             .run()
             .succeeded();
@@ -330,7 +334,8 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
     }
     let left = started_with("TMPDIR", folder.path());
     assert!(left.is_empty(), "{left:?} are left");
-    // When this test has the machine to itself, the objects of other tests' tools are gone.
+    // Other tests end before this test has the machine to itself. The objects of their tools are
+    // gone then.
     drop(turn);
     let _turn = Turn::take();
     let deadline = Instant::now() + PATIENCE;
@@ -343,7 +348,7 @@ fn two_hundred_commands_are_all_seen_and_leave_nothing_behind() {
     }
 }
 
-/// Returns the processes whose environment has this variable with this value.
+/// Returns the processes whose environment has this value for this variable.
 fn started_with(variable: &str, value: &Path) -> Vec<u32> {
     let wanted = format!("{variable}={}", value.display()).into_bytes();
     let has_variable = |pid: &u32| {
@@ -385,7 +390,7 @@ fn a_shells_tree_is_without_the_tools_that_it_runs() {
 fn the_first_of_a_name_is_waited_for() {
     let _turn = Turn::share();
     let folder = scratch();
-    // The thread of a script has the name of the script. A program with a long name is found by its
+    // The thread of a script has the script's name. A program with a long name is found by its
     // file.
     let script = folder.path().join("awaited-by-a-long-name.sh");
     fs::write(&script, "#!/bin/sh\nexec sleep 0.3\n").unwrap();
@@ -419,8 +424,8 @@ fn the_first_of_a_name_is_waited_for() {
     }
 }
 
-/// With `--await` a parent tool says that no process had the name when it looked. Two processes
-/// have it by now.
+/// With `--await` a parent tool says that no process had the name when the parent looked. Two
+/// processes have the name by now.
 #[test]
 fn whoever_has_the_name_already_is_the_first() {
     let _turn = Turn::share();

@@ -1,4 +1,4 @@
-//! Output and error messages of the tools. These tests run side by side, beside any load.
+//! Output and error messages of the tools. These tests run side by side, and tolerate any load.
 
 mod cgroups;
 mod commands;

@@ -1,4 +1,4 @@
-//! PIDs belong to the caller's PID namespace.
+//! Process IDs belong to the caller's PID namespace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -134,7 +134,7 @@ fn assert_wallclock_works_inside() {
         .find(|path| path.file_name().unwrap().to_str().unwrap() == "thread_1_main.folded");
     let main = main.unwrap_or_else(|| panic!("no file of thread 1 in {files:#?}"));
     let folded = Folded::parse(&fs::read(main).unwrap());
-    // Each line is rounded to microseconds.
+    // Each line is rounded to whole microseconds.
     let lines = folded.lines.len() as u64;
     assert_close("widths in us", folded.total(), 2_000_000, lines);
     assert!(
@@ -190,8 +190,8 @@ fn a_machine_seen_from_inside_is_what_is_there() {
     assert!(told.contains("\nCPUS  "), "{told}");
 }
 
-/// Returns a tool in a time namespace whose clocks are far ahead of the kernel's clocks, or behind
-/// them.
+/// Returns a tool in a time namespace. The clocks of the namespace are shifted by `shift` against
+/// the clocks of the kernel.
 fn in_time_namespace(tool: &str, shift: &str) -> Tool {
     Tool::at(Path::new("unshare"))
         .args("--time --monotonic")

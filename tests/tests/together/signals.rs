@@ -1,4 +1,4 @@
-//! Ctrl-C and similar signals end the trace and give full output.
+//! Ctrl-C and other signals, which end a run with full output.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -45,7 +45,7 @@ fn offcputime_and_offwaketime_print_what_they_have() {
             sleep(TIME);
             let (inside, until) = (begun.elapsed(), account());
             running.signal(signal);
-            // The kernel books a thread's last interval only when the thread blocks.
+            // The kernel accounts a thread's last interval only when the thread blocks.
             while account().voluntary == until.voluntary {
                 sleep(Duration::from_millis(1));
             }
@@ -53,8 +53,8 @@ fn offcputime_and_offwaketime_print_what_they_have() {
             let stolen = stolen_ns() - stolen;
             let finished = running.finish_within(PATIENCE).succeeded();
             let slept = Folded::parse(&finished.stdout).under("known_sleep").total();
-            // The thread sleeps for the whole time, less its running and runnable time and the
-            // stolen time.
+            // The thread sleeps for the whole time, less its running time, its runnable time and
+            // the stolen time.
             let awake = Duration::from_nanos(booked.running_ns + booked.runnable_ns + stolen);
             let least = inside.saturating_sub(awake);
             let least = least.as_micros() as u64;
@@ -66,7 +66,7 @@ fn offcputime_and_offwaketime_print_what_they_have() {
     }
 }
 
-/// Starts wallclock and returns a while after its window has opened.
+/// Starts wallclock, and returns a while after the window opened.
 fn start_wallclock(simple: &Workload, folder: &Path) -> Running {
     let wallclock = Tool::new("wallclock")
         .arg(simple.pid().to_string())
@@ -106,7 +106,7 @@ fn wallclock_writes_what_it_has() {
     }
 }
 
-/// A terminal sends Ctrl-C to the children, too. They must leave the decision to their parent.
+/// A terminal sends Ctrl-C to the children, too. The children must leave the decision to wallclock.
 #[test]
 fn wallclock_survives_a_ctrl_c_to_its_whole_group() {
     let _turn = Turn::share();
@@ -135,8 +135,8 @@ fn a_duration_ends_by_itself() {
             let took = start.elapsed().as_secs_f64();
             let asked = if duration.ends_with("0.5") { 0.5 } else { 1.0 };
             assert!(took >= asked, "{tool} {duration} took {took} s");
-            // Neither of the two threads can be off the CPU for longer. Only one of them can be
-            // sampled.
+            // Neither of the two threads can be off the CPU for longer. The tool can sample only
+            // one of them.
             let most = match tool {
                 "oncputime" => asked * 499.0 + 2.0,
                 _ => 2.0 * asked * 1e6,

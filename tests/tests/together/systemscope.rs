@@ -1,4 +1,5 @@
-//! `systemscope`: its subcommands for tools and captures, and its information about the machine.
+//! `systemscope`: the tools and the commands on captures as its subcommands, and its information
+//! about the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -30,7 +31,7 @@ fn phases() -> Workload {
     phases
 }
 
-/// Command lines from the documentation of the predecessor.
+/// The command lines are from the documentation of the predecessor.
 #[test]
 fn the_forerunners_command_lines_work() {
     let _turn = Turn::share();
@@ -53,7 +54,7 @@ fn the_forerunners_command_lines_work() {
     run("profile --duration 1 --output speedscope -o profile.json");
     for packed in ["offcpu.pb.gz", "profile.pb.gz"] {
         let bytes = fs::read(folder.path().join(packed)).unwrap();
-        assert_eq!(bytes[..2], [0x1f, 0x8b], "{packed} is not gzip's");
+        assert_eq!(bytes[..2], [0x1f, 0x8b], "{packed} is not in gzip's format");
     }
     let json = fs::read_to_string(folder.path().join("profile.json")).unwrap();
     assert!(json.contains("https://www.speedscope.app/file-format-schema.json"));
@@ -80,7 +81,7 @@ fn under_a_tools_name_it_is_that_tool() {
         };
         assert_eq!(usage(&subcommand), usage(&own));
     }
-    // Alone in a folder, the program runs itself as its children.
+    // If the program is alone in a folder, it runs itself as wallclock's children.
     let alone = scratch();
     let program = alone.path().join("wallclock");
     let everything = alone.path().join(EVERYTHING);
@@ -107,7 +108,7 @@ fn reports_are_wallclocks_tables() {
         .args("-d 1 -f 199 -o");
     let told = stdout_of(run.arg(file("run.scope")));
     let report = stdout_of(systemscope("report").arg(file("run.scope")));
-    // Who had the CPUs is known to the run alone.
+    // Only the run itself knows the programs that had the CPUs.
     let without_cpus = |text: &str| -> Vec<String> {
         let lines = text
             .lines()
@@ -366,7 +367,7 @@ fn the_machine_completions_and_pages_are_told() {
         functions.contains("by the kernel") || functions.contains("/proc/kallsyms"),
         "{info}"
     );
-    // Without `-e`, oncputime names the event that drives its samples.
+    // Without `-e` oncputime prints the event that drives its samples.
     let oncputime = Tool::new("oncputime").args("-F 49 --duration 1");
     let told = oncputime.run().succeeded().stderr;
     let is_clock = told.contains("cpu-clock");

@@ -60,7 +60,7 @@ fn names_are_as_good_as_ids() {
                 .iter()
                 .map(|line| line.thread.unwrap().0)
                 .collect();
-            // Other tests may run a process with the same name.
+            // Other tests may run a process of the same name.
             assert!(seen.contains(&simple.pid()), "{tool} {chosen}: {folded}");
             assert!(!seen.contains(&other.pid()), "{tool} {chosen}: {folded}");
             assert!(
@@ -97,9 +97,9 @@ ctypes.CDLL(None).pthread_exit(0)
     assert_eq!(pids, HashSet::from([python.pid()]), "{folded}");
 }
 
-/// The memory, files and command line of a process exist until its last thread ends. `/proc` does
-/// not show them under the leader's ID once the leader has ended. One thread sleeps from before the
-/// window until after it.
+/// The memory, files and command line of a process exist until its last thread ends. Once the
+/// leader has ended, `/proc` does not show them under the leader's ID. One thread sleeps from
+/// before the window until after it.
 #[test]
 fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
     let _turn = Turn::share();
@@ -201,7 +201,7 @@ fn user_threads_and_kernel_threads() {
     let _simple = Workload::plain("simple");
     let is_kernel_thread = |comm: &str| {
         comm == "kthreadd"
-            // A program of other tests has a thread named kworker/u:1.
+            // A program of other tests has a thread called kworker/u:1.
             || comm.starts_with("kworker/") && comm != "kworker/u:1"
             || comm.starts_with("rcu_")
             || comm.starts_with("ksoftirqd/")
@@ -245,13 +245,13 @@ fn a_state_mask_chooses_intervals() {
             .arg(&pids)
             .folded(0.5)
     };
-    // TASK_INTERRUPTIBLE. nanosleep adds TASK_FREEZABLE, so this is a mask.
+    // This is TASK_INTERRUPTIBLE. nanosleep adds TASK_FREEZABLE, so the value is a mask.
     let sleeping = with_state("1");
     assert!(
         sleeping.under("known_sleep").total() > 0 && sleeping.under("spin").total() == 0,
         "{sleeping:#?}"
     );
-    // A sleeper that was woken just before the window is runnable in it.
+    // A sleeper that wakes just before the window is runnable in the window.
     let preempted = with_state("0");
     assert!(
         preempted.under("spin").total() > 20 * preempted.under("known_sleep").total(),
@@ -276,7 +276,7 @@ fn one_cpu_alone() {
     let sampled = Sampled::open(on_one.pid(), watch);
     sleep(Duration::from_millis(700));
     let (seen, cpu_time) = sampled.close();
-    // On a busy machine the tool learns late that its window is over.
+    // On a busy machine the tool may learn late that its window is over.
     let until_heard = now_ns() - seen.started_ns;
     let samples_of = |workload: &Workload| {
         let own = |line: &Line| line.thread.unwrap().0 == workload.pid();
@@ -302,12 +302,14 @@ fn pinned_spinner(cpu: usize) -> Workload {
     Workload::run(command, binary, folder)
 }
 
-/// A new process gets the ID of a target that ended, while another target keeps the tool running.
+/// A new process gets the ID of a target that ended. Another target keeps the tool running
+/// meanwhile.
 #[test]
 fn an_id_that_is_used_again_is_another_process() {
     let _turn = Turn::share();
     let bystander = Workload::start("crowd", &[2]);
-    // The BPF programs compare with a single target, and look up several targets in a map.
+    // The BPF programs compare a single target with a constant, and look up several targets in a
+    // map.
     for others in [&[][..], &[bystander.pid()]] {
         let simple = Workload::plain("simple");
         let pid = simple.pid();

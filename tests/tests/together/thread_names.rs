@@ -1,4 +1,4 @@
-//! `--thread-name` selects threads by name among those that other flags select.
+//! `--thread-name`, which selects threads by name among the threads that other flags select.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Tool, Turn, Workload};
 
-/// Regular expression that finds two threads of `names`, and their names as printed.
+/// Regular expression that matches two threads of `names`, and their names as tools print them.
 const CHOSEN: &str = r"^(a:b c|1 2 3)$";
 const FOUND: [&str; 2] = ["a:b c", "1 2 3"];
 
@@ -69,13 +69,13 @@ fn a_thread_has_all_of_its_time_in_wallclock() {
     assert_eq!(folded.comms(), HashSet::from(FOUND));
     let lines = folded.lines.len() as u64;
     assert!(folded.total().abs_diff(2_000_000) <= lines, "{folded}");
-    // The capture has no more than that.
+    // The capture has no other threads.
     let report = Tool::new("systemscope")
         .arg("report")
         .arg(&scope)
         .run()
         .succeeded();
-    // Who had the CPUs is known to the run alone.
+    // Only the run itself knows the programs that had the CPUs.
     let without_cpus = |text: &str| -> Vec<String> {
         let lines = text
             .lines()
@@ -104,7 +104,7 @@ fn spans_of_named_threads_are_added_up_or_kept_apart() {
     assert_eq!((comms, apart.len()), (HashSet::from(FOUND), 2));
     let together = run("-O");
     assert_eq!(together.len(), 1);
-    // Two threads are off the CPU for most of a second.
+    // The two threads are off the CPU for most of a second.
     let total = together[0]["total_ns"].as_u64().unwrap();
     assert!(
         (1_000_000_000..=2_000_000_000).contains(&total),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Process with many threads, each busy for a moment and asleep for longer.
+ * Process with many threads. Each thread is busy for a moment, and asleep for longer.
  *
  * usage: crowd [THREADS, main included [BUSY_US [IDLE_MS]]]
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Thread under SCHED_DEADLINE, which may run for 10 ms in each 100 ms. It computes all the
- * time, or it runs for a moment and gives the rest of its budget back.
+ * Thread under SCHED_DEADLINE that may run for 10 ms in each 100 ms. It computes all the time,
+ * or it runs for a moment and gives the rest of its budget back.
  *
  * usage: deadline compute|yield
  */

@@ -3,9 +3,9 @@
  * Many short sleeps and a few long ones, in functions of their own.
  *
  * usage: naps SECONDS [NAP_US [REST_MS]]
- * It sleeps NAP_US in nap over and over, and about five times a second REST_MS in rest (0:
- * never). It prints the total time of its naps in ns, and the time of naps that took at least
- * 900 us.
+ * The program sleeps for NAP_US in nap over and over. About five times a second it sleeps for
+ * REST_MS in rest; 0 means never. It prints the total time of its naps in ns, and the time of
+ * the naps that took at least 900 us.
  */
 #include "workload.h"
 
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 	uint64_t naps = 0, long_naps = 0, count = 0, rests = 0;
 	uint64_t start, last_rest, before, took;
 
-	/* The kernel may add 50 us of slack to every sleep: take it away. */
+	/* The kernel may add up to 50 us of slack to each sleep. Remove the slack. */
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	tell("ready");
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that burn in f, sleep in g, wait for a lock in h and read a pipe in i, round after
- * round. All threads are blocked before "ready" and after "done", so a window that opens and
- * closes in these times must show exactly what the kernel accounts in between.
+ * Threads that compute in f, sleep in g, wait for a lock in h and read a pipe in i, round
+ * after round. All threads are blocked before "ready" and after "done". If a window opens and
+ * closes in these times, it must show exactly what the kernel accounts in between.
  *
  * usage: phases [SECONDS [THREADS]]
- * It prints the ns that each worker measured in each function.
+ * The program prints the time of each worker in each function, by the worker's own measure, in
+ * ns.
  */
 #include "workload.h"
 
@@ -99,7 +100,7 @@ NOINLINE void *work(void *argument)
 	return NULL;
 }
 
-/* Gives every worker its lock and its byte, in turn, until all have finished. */
+/* Gives each worker its lock and its byte in turn, until all workers have finished. */
 NOINLINE void *drive(void *argument)
 {
 	(void)argument;
@@ -120,7 +121,7 @@ NOINLINE void *drive(void *argument)
 	return NULL;
 }
 
-/* Returns the number of turns of f that take about 20 ms here. */
+/* Returns the number of turns of f that take about 20 ms on this machine. */
 static uint64_t calibrate(void)
 {
 	const uint64_t turns = 10 * 1000 * 1000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Two processes that pass a byte to and fro over pipes as fast as they can, both on one CPU.
- * Every 50 ms it prints the clock and the number of passes so far.
+ * Two processes that pass a byte back and forth over pipes as fast as they can, both on one
+ * CPU. Every 50 ms the program prints the clock and the number of passes so far.
  *
  * usage: ping_pong [CPU]
  */

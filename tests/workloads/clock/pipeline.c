@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Four processes in a row, a → b → c → d: a sleeps, and each process passes a byte to the next
- * one, which waits for nothing else.
+ * Four processes in a row, a → b → c → d. a sleeps, and each process passes a byte to the next
+ * process, which waits for nothing else.
  *
  * usage: pipeline [SLEEP_US]
- * It prints the process IDs, begins when the test sends a line, and runs until the test is
- * gone.
+ * The program prints the process IDs. The processes begin when the test sends a line, and run
+ * until the test is gone.
  */
 #include "workload.h"
 

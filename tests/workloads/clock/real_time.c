@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Real-time thread on each CPU that computes for SECONDS after the test sends a line.
+ * A real-time thread on each CPU. The threads compute for SECONDS after the test sends a line.
  *
  * usage: real_time SECONDS
  */

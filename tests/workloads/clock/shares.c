@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Burns CPU time in f, g and h in turn, in parts of 6, 3 and 1 of a work of 5 ms, and measures
- * the CPU time of each. With TICK_US each round begins at a multiple of that time, as in
- * programs that a timer drives. A sampler in step with the timer always hits the same
- * function.
+ * Program that computes in f, g and h in turn, 5 ms in all in parts of 6, 3 and 1, and
+ * measures the CPU time of each function. With TICK_US each round begins at a multiple of that
+ * time, as in programs that a timer drives. A sampler in step with the timer always hits the
+ * same function.
  *
  * usage: shares SECONDS [TICK_US]
- * It prints the ns of CPU time in each function.
+ * The program prints the CPU time in each function in ns.
  */
 #include "workload.h"
 
@@ -65,7 +65,7 @@ static void sleep_until(uint64_t ns)
 		     (long)&end, 0);
 }
 
-/* Returns the number of turns that take half a millisecond here. */
+/* Returns the number of turns that take half a millisecond on this machine. */
 static uint64_t calibrate(void)
 {
 	const uint64_t turns = 10 * 1000 * 1000;

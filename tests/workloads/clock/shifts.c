@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
- * Program whose functions take known shares of its time. The arguments make some of them
+ * Program whose functions take known shares of its time. The arguments make some functions
  * longer.
  *
- * usage: shifts [BURN_PERCENT [HOLD_PERCENT]] (how much longer each is, default 0)
- * main burns in first_part for 30 % of its time, in second_part for 50 %, and in third_part
- * for the rest. The holder takes a lock for 500 us at a time and rests for as long. The waiter
- * waits for the lock, and rests for 1 ms. All times but the lock's vary at random by up to a
- * half. Work in step with a timer or with other work would differ from run to run by more than
- * chance.
+ * usage: shifts [BURN_PERCENT [HOLD_PERCENT]] (by how much each is longer, default 0)
+ * main computes in first_part for 30 % of its time, in second_part for 50 %, and in third_part
+ * for the rest. The holder takes a lock for 500 us at a time, and rests for as long. The
+ * waiter waits for the lock, and rests for 1 ms. All times except the lock's vary at random by
+ * up to a half. Without this, work in step with a timer or with other work would differ
+ * between runs by more than chance.
  */
 #include "workload.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t hold_ns;
 
-/* Returns a random time from half of @mean to one and a half; xorshift64 (Marsaglia, 2003). */
+/*
+ * Returns a random time from half of @mean to one and a half of it; xorshift64 (Marsaglia,
+ * 2003).
+ */
 static uint64_t about(uint64_t *seed, uint64_t mean)
 {
 	*seed ^= *seed << 13;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * One thread that burns in known_burn and sleeps 4 to 6 ms in known_sleep.
+ * One thread that computes in known_burn and sleeps for 4 to 6 ms in known_sleep.
  *
- * usage: simple [SECONDS] (from the test's line on; 0, the default: until that line)
+ * usage: simple [SECONDS] (counted from the test's line; the default 0 means until that line)
  */
 #include "workload.h"
 
@@ -14,7 +14,7 @@ NOINLINE void known_burn(void)
 
 NOINLINE void known_sleep(void)
 {
-	/* The sleeps differ, so that no sampler is in step with them. */
+	/* The lengths of the sleeps differ, so that no sampler is in step with them. */
 	static unsigned int turn;
 
 	sleep_ns(4 * NS_PER_MS + turn++ * 617 % 2000 * NS_PER_US);

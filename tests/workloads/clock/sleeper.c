@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sleeps once, and ends.
+ * Program that sleeps once and ends.
  *
  * usage: sleeper MILLISECONDS
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that compute until the time is over. If there are more of them than CPUs, each must
- * wait for its turn.
+ * Threads that compute until the time is over. If there are more threads than CPUs, each
+ * thread must wait for its turn.
  *
  * usage: spinners THREADS SECONDS
  */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Turns on a CPU with sleeps in between, and the length of both as the program measures it.
+ * Turns on a CPU with sleeps in between. The program measures the lengths of both.
  *
  * usage: turns [TURNS [SHORTEST_US [OCTAVES [SLEEP_US]]]]
- * It runs at a real-time priority, so that no thread cuts a turn short. The lengths spread
- * evenly from SHORTEST_US over OCTAVES powers of two. It prints "turn NS" and "sleep NS" for
- * each turn.
+ * The program runs at a real-time priority, so that no thread cuts a turn short. The lengths
+ * of turns spread evenly from SHORTEST_US over OCTAVES powers of two. The program prints "turn
+ * NS" and "sleep NS" for each turn.
  */
 #include "workload.h"
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 /*
  * Two processes that only wake each other. The asker wakes the answerer by a futex in shared
- * memory, and the answerer wakes the asker through a pipe. Each one computes before it wakes
- * the other, and the other waits for as long. The answerer is not the first thread of its
+ * memory, and the answerer wakes the asker through a pipe. Each process computes before it
+ * wakes the other one, which waits meanwhile. The answerer is not the first thread of its
  * process.
  *
  * usage: wake_pairs [COMPUTE_US]
- * It prints the asker's process, the answerer's process and its thread. The two begin when the
- * test sends a line, and run until the test is gone.
+ * The program prints the asker's process ID, the answerer's process ID and the answerer's
+ * thread ID. Both begin when the test sends a line, and run until the test is gone.
  */
 #include "workload.h"
 
 #include <signal.h>
 
-/* Shared between the two processes. */
+/* Memory that the two processes share. */
 static struct shared {
 	_Atomic uint32_t questions;
 	_Atomic uint32_t answerer_tid;
-	/* Set while each is about to wait for the other. */
+	/* Each is set while its process is about to wait for the other process. */
 	_Atomic uint32_t asker_waits;
 	_Atomic uint32_t answerer_waits;
 } * shared;
@@ -30,7 +30,7 @@ NOINLINE void compute(_Atomic uint32_t *other_waits)
 {
 	uint64_t end;
 
-	/* With one CPU a waker that is preempted has no time to wait. */
+	/* With one CPU a process that was preempted before its wait would have no time to wait. */
 	while (cpus == 1 && !atomic_load(other_waits))
 		raw_syscall4(SYS_sched_yield, 0, 0, 0, 0);
 	end = now_ns() + compute_ns;
@@ -39,7 +39,7 @@ NOINLINE void compute(_Atomic uint32_t *other_waits)
 		;
 }
 
-/* libc has no frame pointers, so the workload makes the system calls itself. */
+/* libc has no frame pointers, so the workload makes its own system calls. */
 
 NOINLINE void wake_answerer(void)
 {

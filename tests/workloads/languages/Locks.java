@@ -1,5 +1,5 @@
-// Threads that want locks of Java, and a thread that holds them nearly all of the time. The program
-// prints "ready", and ends with standard input.
+// Threads that want locks of Java, and a thread that holds these locks nearly all of the time. The
+// program prints "ready", and ends with standard input.
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 

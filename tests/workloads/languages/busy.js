@@ -1,5 +1,5 @@
-// Code made at run time that computes, called from other such code and from the interpreter's own;
-// timers that let it sleep; reads that its thread pool does.
+// JIT-compiled code that computes, called from other such code and from the interpreter. Timers let
+// the program sleep, and its thread pool reads files.
 'use strict';
 
 const fs = require('fs');

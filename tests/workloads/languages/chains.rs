@@ -3,7 +3,7 @@
 //!
 //! usage: chains wait|hold
 //!   wait: waits over and over, for some ms each time
-//!   hold: waits once and for good
+//!   hold: waits once and for ever
 //!
 //! The chain of a thread is `thread_loop`, `in_closure`, `in_array`, `in_boxed`, then its end.
 #![allow(missing_docs)]
@@ -101,7 +101,7 @@ impl Drop for Waits {
 #[inline(never)]
 fn panics(depth: u64) -> u64 {
     if black_box(depth) > 0 {
-        // This unwinds like a panic, without a message on stderr.
+        // This unwinds as a panic does, but prints no message on stderr.
         resume_unwind(Box::new(depth));
     }
     black_box(depth)

@@ -6,7 +6,7 @@
  *
  * usage: exceptions wait|hold
  *   wait: waits over and over, for some ms each time
- *   hold: waits once and for good
+ *   hold: waits once, for ever
  *
  * A thread's chain is thread_root, thread_loop, then its links.
  */
@@ -38,7 +38,7 @@ LINK int end_nanosleep(int seed)
 	return nanosleep(&left, nullptr) + seed;
 }
 
-/* Runs while the stack is unwound, and leaves a trace there. */
+/* Object whose destructor runs while the stack is unwound, and leaves a trace there. */
 struct Guard {
 	volatile int bytes[50];
 
@@ -82,7 +82,7 @@ LINK int catch_it(int depth)
 	}
 }
 
-/* Waits in a function that a catch block calls, in another catch block. */
+/* Waits in the catch block of a function that another catch block calls. */
 LINK int catch_in_catch(int depth)
 {
 	try {
@@ -92,7 +92,7 @@ LINK int catch_in_catch(int depth)
 	}
 }
 
-/* Waits in a destructor, while an exception is on its way to its handler. */
+/* Waits in a destructor while an exception is on its way to its handler. */
 LINK int wait_in_destructor(int seed)
 {
 	return end_nanosleep(seed) + three;
@@ -163,7 +163,7 @@ LINK int sorts(int depth)
 	return pair[0] + three;
 }
 
-/* Waits after an exception met a noexcept function: the stack is that of the throw. */
+/* Waits after an exception met a noexcept function. The stack is the stack of the throw. */
 LINK void on_terminate()
 {
 	for (volatile int sum = 0;;)

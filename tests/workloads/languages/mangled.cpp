@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * C++ names: a method of a template in a namespace, which burns and sleeps.
- */
+/* C++ names: a method of a template in a namespace, which computes and sleeps. */
 #include "workload.h"
 
 namespace orchard

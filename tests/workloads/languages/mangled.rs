@@ -1,4 +1,4 @@
-//! Rust names: a method of a trait, which burns and sleeps.
+//! Rust names: a method of a trait, which computes and sleeps.
 #![allow(missing_docs)]
 
 use std::arch::asm;

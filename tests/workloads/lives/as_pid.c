@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Runs a program under a process ID of the caller's choice, which must be free.
+ * Program that runs another program under a process ID of the caller's choice. The ID must be
+ * free.
  *
  * usage: as_pid PID PROGRAM [ARGUMENT...]
  */
@@ -23,7 +24,7 @@ int main(int argc, char **argv)
 	int status;
 
 	check(argc < 3, "usage: as_pid PID PROGRAM [ARGUMENT...]");
-	/* The process that had the ID may not be gone completely. */
+	/* The process that had the ID may not be completely gone yet. */
 	do {
 		child = syscall(SYS_clone3, &how, sizeof(how));
 	} while (child < 0 && errno == EEXIST && !usleep(1000));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that start and end while a window is open, beside one that sleeps through all of it.
+ * Threads that start and end while a window is open, beside a thread that sleeps through all
+ * of it.
  *
- * After the test sends a line, "born" starts and sleeps to the end, "ending" (there from the
- * start) ends, and "brief" starts and ends. The program prints the times at which each started
- * and ended, read just outside of pthread_create and just inside the thread.
+ * After the test sends a line, "born" starts and sleeps to the end, "ending" (alive from the
+ * start) ends, and "brief" starts and ends. The program prints the times at which each thread
+ * started and ended. It reads each time twice: just outside pthread_create or pthread_join,
+ * and just inside the thread.
  */
 #include "workload.h"
 

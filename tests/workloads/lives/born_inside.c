@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Starts a child in another cgroup than its own (clone3(2), CLONE_INTO_CGROUP). The child
- * sleeps 300 ms and ends.
+ * Program that starts a child in a cgroup other than its own (clone3(2), CLONE_INTO_CGROUP).
+ * The child sleeps for 300 ms and ends.
  *
  * usage: born_inside FOLDER_OF_THE_CGROUP
  */

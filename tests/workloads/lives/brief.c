@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forks children, one after the other. Each pauses, and then executes this program without
- * children, which computes and ends. Its chain is main, brief_life.
+ * Program that forks children one after the other. Each child pauses, and then executes this
+ * program without children, which computes and ends. Its chain is main, brief_life.
  *
  * usage: brief CHILDREN LIFE_MS PAUSE_MS
  */

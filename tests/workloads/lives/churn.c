@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes, their threads and mappings that come and go, without end.
+ * Processes that come and go without end, with their threads and mappings.
  *
  * usage: churn PROCESSES_PER_SECOND
  */

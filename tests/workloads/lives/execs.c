@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Two programs that wait at once and execute each other in turn. Without address randomization
- * both have the same addresses, so the unwind table of one is wrong for the other.
+ * Two programs that wait at once and then execute each other in turn. Without address
+ * randomization both have the same addresses, so the unwind table of one program is wrong for
+ * the other.
  *
  * usage: execs OTHER ROUNDS WAIT_MS
- * The other program is the same source, built with -DOTHER. The chain of a round is main,
- * one_outer, one_inner, one_wait; with -DOTHER it is main, two_outer, two_middle, two_inner,
- * two_wait.
+ * OTHER is the same source, built with -DOTHER. The chain of a round is main, one_outer,
+ * one_inner, one_wait. With -DOTHER it is main, two_outer, two_middle, two_inner, two_wait.
  */
 #include <sys/personality.h>
 
@@ -86,7 +86,8 @@ int main(int argc, char **argv)
 	unsigned long ms = argument_or(argc, argv, 3, 10);
 	char left[24];
 	/*
-	 * Gives the other program the name of this one, and a mark that it is not the first.
+	 * Gives the other program the name of this one, and a mark that it is not the first
+	 * program.
 	 */
 	char *const next[] = { argv[1], argv[0], left, argv[3], "on", NULL };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Workers that come and go, each of which forks a child of its own.
+ * Workers that come and go. Each worker forks a child of its own.
  *
  * usage: family WORKERS AT_ONCE
  * A worker computes for 60 ms and sleeps for 30 ms, and its child does the same meanwhile.
- * Each process that waits for another one prints that one's ID, its own, and that one's
- * running time in ns by the kernel's account, including the processes that it has waited for.
+ * Each process that waits for another process prints that process's ID, its own ID, and that
+ * process's running time in ns by the kernel's account. This time includes the processes for
+ * which that process has waited.
  */
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -37,7 +38,7 @@ static void wait_for_one(void)
 	int length;
 
 	check(pid < 0, "wait4");
-	/* The line must be one write, because workers write to the same file. */
+	/* The line must be a single write, because all workers write to the same file. */
 	length = snprintf(line, sizeof(line), "%d %d %llu\n", pid, getpid(),
 			  (unsigned long long)(in_ns(usage.ru_utime) +
 					       in_ns(usage.ru_stime)));

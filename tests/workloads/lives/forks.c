@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forks children that wait at once, twice each, one child after the other.
+ * Program that forks children one after the other. Each child waits at once, twice.
  *
- * usage: forks CHILDREN WAIT_MS (0: for good)
+ * usage: forks CHILDREN WAIT_MS (0: for ever)
  * The chain of a child is main, fork_one, child_outer, child_inner, child_wait.
  */
 #include <sys/wait.h>

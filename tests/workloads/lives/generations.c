@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that come and go. Each burns, sleeps and yields in turn.
+ * Threads that come and go. Each thread computes, sleeps and yields in turn.
  *
  * usage: generations THREADS [AT_ONCE]
- * It prints the kernel's account of all threads, ended ones included, from the test's line to
- * "done": their switches and ns on a CPU; and the number of threads.
+ * The program prints figures from the test's line to "done", which include ended threads: the
+ * switches and the time on a CPU in ns by the kernel's account, and the number of threads.
  */
 #include "workload.h"
 

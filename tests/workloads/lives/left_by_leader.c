@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Process whose leader ends while other threads go on: one sleeps for good, one reads a named
- * pipe into which another writes every 10 ms.
+ * Process whose leader ends while other threads live on. One thread sleeps for ever. One reads
+ * a named pipe, into which another one writes every 10 ms.
  *
  * usage: left_by_leader PIPE
  */

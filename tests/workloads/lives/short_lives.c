@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Very many threads that do next to nothing, a few alive at a time, and then one that sleeps.
+ * Very many threads that do next to nothing, a few of them alive at a time, and then a thread
+ * that sleeps.
  *
  * usage: short_lives THREADS [ALIVE]
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Very many short processes, PER_SECOND of them if the machine can start as many.
+ * Very many short processes: PER_SECOND of them, if the machine can start as many.
  *
  * usage: storm PER_SECOND SECONDS [FORKERS]
- * It prints the number of processes, and the microseconds that it took.
+ * The program prints the number of processes, and the time for them in us.
  */
 #include <sys/wait.h>
 
@@ -16,7 +16,9 @@ static unsigned long seconds;
 static _Atomic unsigned long processes;
 static _Atomic uint32_t never;
 
-/* A child borrows the memory of its parent, which waits: no other fork is as cheap. */
+/*
+ * A child borrows the memory of its parent, and the parent waits. No other fork is as cheap.
+ */
 NOINLINE void one_process(void)
 {
 	pid_t child = vfork();

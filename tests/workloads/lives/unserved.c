@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * Thread that sleeps with its stack pointer in memory that never answers. The command line
- * lies there, too. The first argument chooses the memory: "userfaultfd", which no thread
- * serves, or "fuse", a private mapping of a file whose server never answers a read. The
- * program needs root, or a kernel that lets others.
+ * lies in such memory, too. The first argument chooses the memory: "userfaultfd", which no
+ * thread serves, or "fuse", a private mapping of a file whose server never answers a read. The
+ * program needs root, or a kernel that allows other users to do this.
  */
 #define _GNU_SOURCE
 #include "fuse.h"
@@ -71,7 +71,7 @@ static void move_command_line(char *memory)
 	      "PR_SET_MM_MAP");
 }
 
-/* Sleeps for good, and touches no stack once the stack pointer is there. */
+/* Sleeps for ever. Touches no stack after the stack pointer is in @memory. */
 static void *sleep_on(void *memory)
 {
 	struct timespec *duration = malloc(sizeof(*duration));

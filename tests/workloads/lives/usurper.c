@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Thread that is not the leader and executes the program again, and so takes the leader's ID.
- * A thread of the new program does the same.
+ * Thread that is not the leader and executes the program again. The thread thereby takes the
+ * leader's ID. A thread of the new program does the same.
  *
- * usage: usurper ROUNDS (it adds an argument when it executes itself)
- * It prints the ID of the first such thread, and the time after each execution.
+ * usage: usurper ROUNDS (the program adds an argument when it executes itself)
+ * The program prints the ID of the first such thread, and the time after each execution.
  */
 #include "workload.h"
 

@@ -1,6 +1,6 @@
-"""HTTP server in asyncio with a small answer to each request, on connections that stay open.
+"""HTTP server in asyncio with a small answer to each request, over connections that stay open.
 
-It prints "port" with its port on the loopback device, and "ready".
+The program prints "port" with its port on the loopback device, and "ready".
 """
 
 import asyncio

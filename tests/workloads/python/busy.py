@@ -1,7 +1,7 @@
-"""Python threads that compute in C and in Python, sleep, and pass work on.
+"""Python threads that compute in C and in Python, sleep, and pass work to each other.
 
 usage: busy.py run
-       busy.py doze SECONDS (they only sleep, over and over, below nested calls)
+       busy.py doze SECONDS (the threads only sleep, over and over, below nested calls)
 """
 
 import functools
@@ -15,7 +15,7 @@ import time
 
 
 def nested(depth, end):
-    """Calls end below depth calls that go through the interpreter's C code."""
+    """Calls `end` below `depth` calls that go through the interpreter's C code."""
     if depth == 0:
         return end()
     return max([depth], key=lambda level: nested(level - 1, end) or 0)

@@ -1,8 +1,8 @@
-"""Many short sleeps below nested calls, each of another function.
+"""Many short sleeps below nested calls. Each call is of another function.
 
 usage: deep.py FUNCTIONS
 
-It prints "minor" with the interpreter's minor version, and "ready".
+The program prints "minor" with the interpreter's minor version, and "ready".
 """
 
 import sys
@@ -22,7 +22,8 @@ def main():
     exec(text, globals())
     print("minor %d" % sys.version_info[1])
     print("ready", flush=True)
-    # The caller calls this outside of main, so that only these functions are below the module.
+    # The caller calls the returned function outside main, so only these functions are below the
+    # module.
     return globals()[names[0]]
 
 

@@ -1,4 +1,4 @@
-"""Django site with one page, for which it computes a little and waits a little.
+"""Django site with one page. For the page the site computes a little and waits a little.
 
 usage: gunicorn --pythonpath FOLDER django_site:application
 """

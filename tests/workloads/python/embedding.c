@@ -1,6 +1,7 @@
 /*
- * C program with a Python interpreter. Its first thread runs Python, a thread that it makes
- * itself runs Python, and so does a thread with an interpreter of its own. All of them block.
+ * C program with a Python interpreter. Three threads run Python: its first thread, a thread
+ * that the program starts itself, and a thread with an interpreter of its own. All of them
+ * block.
  *
  * usage: embedding LIBPYTHON
  */
@@ -28,7 +29,7 @@ static void *find(const char *name)
 	return found;
 }
 
-/* Python.h belongs to one version, so the functions are found by their names. */
+/* Python.h belongs to one version, so the program finds the functions by their names. */
 #define CALL(type, name, ...) (((type(*)())find(name))(__VA_ARGS__))
 
 static NOINLINE int run_script(void)

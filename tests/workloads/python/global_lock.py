@@ -5,9 +5,9 @@ their reads, and wait for the lock. Holders take turns.
 
 usage: global_lock.py ROUNDS
 
-It prints "ready", waits for a line, and prints a line for each waiter and holder: the kernel's
-thread ID of the waiter, that of the holder, and the ns that the waiter has waited for the
-holder off the CPU. A waiter checks every 5 ms whether it may go on.
+The program prints "ready", waits for a line, and prints a line for each waiter and holder: the
+kernel's thread ID of the waiter, the ID of the holder, and the time in ns for which the waiter
+waited for the holder off the CPU. A waiter checks every 5 ms whether it may continue.
 """
 
 import collections
@@ -25,7 +25,7 @@ HELD_US = 50_000
 libc = ctypes.PyDLL(None)
 clock = time.monotonic_ns
 waited = collections.Counter()
-# Thread of the last turn, and the time at which it woke the others.
+# Thread of the last turn, and the time at which this thread woke the others.
 turn = (0, 0)
 
 
@@ -53,7 +53,7 @@ def main():
     rounds = int(sys.argv[1])
     finished, done = os.pipe()
     turns = [os.pipe() for _ in range(HOLDERS)]
-    # Each waiter has a pipe of its own: with a shared one a quick waiter would be woken twice.
+    # Each waiter has its own pipe. With a shared pipe a quick waiter would wake twice.
     waits = [os.pipe() for _ in range(WAITERS)]
     wakes = [wake for _, wake in waits]
     waiters = [(wait_for_the_lock, (woken, done)) for woken, _ in waits]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two greenlets that take turns: one spins, the other sleeps."""
+"""Two greenlets that take turns: one computes, the other one sleeps."""
 
 import threading
 import time

@@ -1,6 +1,6 @@
 """Threads that want locks of Python, and a thread that holds all of them nearly all of the time.
 
-It prints "ready", and ends with standard input.
+The program prints "ready", and ends with standard input.
 """
 
 import queue
@@ -10,7 +10,7 @@ import time
 
 HELD = 0.01
 FREE = 0.0002
-# Pause that keeps each thread from having the interpreter for long.
+# Pause in s, which keeps each thread from holding the interpreter's lock for long.
 PAUSE = 0.001
 
 lock = threading.Lock()

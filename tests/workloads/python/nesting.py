@@ -4,17 +4,17 @@ usage: nesting.py TRUTH        each scene blocks twice: in its first run, and af
                                for the interpreter to specialise it
        nesting.py TRUTH busy   prints "ready", waits for a line, computes 50 ms in each scene,
                                prints "done", and waits for another line
-       nesting.py TRUTH gil    one thread holds the interpreter's lock, two wait for it
+       nesting.py TRUTH gil    one thread holds the interpreter's lock, two threads wait for it
        nesting.py TRUTH hold   each scene blocks for ever, in a thread of its own; prints "ready",
                                and on SIGUSR1 faulthandler writes to TRUTH.dump
 
-At its end, or before "ready" with hold, it writes to TRUTH a line of JSON for each time that a
-scene blocked or computed:
+At its end, or before "ready" with hold, the program writes to TRUTH a line of JSON for each run of
+a scene:
   scene     name of the scene
   chain     [name, file, line] of each frame, outermost first, from the interpreter
   thread    kernel's ID of the thread
-  ident     interpreter's ID of the thread, which is the POSIX one
-  seconds   shortest time for which it blocked, or the time for which it computed
+  ident     interpreter's ID of the thread, which is its POSIX ID
+  seconds   shortest time for which the scene blocked, or the time for which it computed
   elapsed   time from before the action until after it, in seconds
 """
 
@@ -33,7 +33,7 @@ import time
 import weakref
 import zlib
 
-# Enough runs for every version to specialise code.
+# Number of runs after which every version has specialised the code.
 WARM = 64
 DEPTH = 500
 FOREVER = 10**6
@@ -72,7 +72,7 @@ def tell(frame, seconds, elapsed):
 
 
 def innermost():
-    """Function that each scene calls, so that its call is specialised as others are."""
+    """Function that each scene calls, so that its call is specialised as other calls are."""
     if action is None:
         return
     # A frame is on the line of its call, so these statements must share a line.
@@ -436,7 +436,7 @@ def names_that_are_not_ascii():
     Größe().é()
 
 
-# Each is compiled once, because otherwise there would be nothing to specialise.
+# Each is compiled once, because the interpreter specialises only code that it runs repeatedly.
 MADE = compile("def made():\n\n    innermost()\nmade()\n", "made/of text.py", "exec")
 ABROAD = compile("innermost()", "/страна/файл.py", "exec")
 TEXT = compile("\ninnermost()", "<string>", "eval")
@@ -558,7 +558,7 @@ def a_task():
 
 
 def blocks_elsewhere(function):
-    """Registers a scene that ends in another wait than that of innermost()."""
+    """Registers a scene that ends in a wait of its own instead of innermost()."""
     BLOCKING.append((function.__name__, function))
     return function
 
@@ -619,7 +619,7 @@ def block():
                     run(function)
             action, current = "block", name + ", " + run.__name__
             run(function)
-            # Each scene blocks for another time.
+            # Each scene blocks for a time of its own.
             pause += 0.0005
 
 
@@ -665,7 +665,7 @@ def hold_the_lock(count, is_held):
 def wait_for_the_lock(holder, is_held):
     is_held.wait()
     while holder.is_alive():
-        # A sleep releases the lock, and the thread must get it again to go on.
+        # A sleep releases the lock, and the thread must get the lock again to continue.
         began = clock(); time.sleep(0.001); tell(sys._getframe(), 0.001, clock() - began)
 
 
@@ -695,7 +695,7 @@ def main():
         with open(os.path.join(folder, "imported_by_nesting.py"), "w") as module:
             module.write("import __main__\n\n__main__.innermost()\n")
         sys.path.insert(0, folder)
-        # A tool that runs this as a command learns only in time which libraries it has.
+        # A tool that runs this program as a command needs time to learn which libraries it has.
         for _ in range(6):
             time.sleep(0.1)
         {"block": block, "busy": busy, "gil": gil, "hold": hold}[mode]()

@@ -1,4 +1,4 @@
-"""Python threads that compute or wait, each in functions of its own, and measure that.
+"""Python threads that compute or wait, each in functions of its own, and measure these times.
 
 usage: phases.py SECONDS
 
@@ -6,8 +6,8 @@ Two threads compute: in Python, in C that calls Python back, and in C that relea
 interpreter's lock meanwhile. One thread sleeps, one waits for a lock, one for a queue, and one
 reads a pipe. They do so between the test's line and "done".
 
-It prints for each function the ns of CPU time ("on-") and the ns off the CPU ("off-"), the CPU
-time of the process ("cpu"), and the interpreter's minor version.
+The program prints for each function the CPU time ("on-") and the time off the CPU ("off-"), in
+ns. It also prints the CPU time of the process ("cpu"), and the interpreter's minor version.
 """
 
 import os
@@ -69,7 +69,7 @@ class Spent:
         self.off = dict.fromkeys(FUNCTIONS, 0)
 
     def measure(self, function, argument):
-        # A thread that loses the interpreter's lock between two clocks has no CPU time then.
+        # If a thread loses the interpreter's lock between the two clocks, it has no CPU time then.
         cpu, began = time.thread_time_ns(), time.monotonic_ns()
         function(argument)
         elapsed, cpu = time.monotonic_ns() - began, time.thread_time_ns() - cpu
@@ -121,7 +121,7 @@ def main():
     while not is_over:
         time.sleep(0.05)
         is_over = time.monotonic() > end
-        # The waiter may not have had time yet to take the lock.
+        # The waiter may not have had the time to take the lock yet.
         if lock.locked():
             lock.release()
         items.put(None)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
  * Threads that go through a chain of functions with all kinds of frames that compilers lay
- * out. A chain ends in a wait, in a signal handler or in a burn. Built without frame pointers,
- * it cannot be unwound by frame pointers.
+ * out. A chain ends in a wait, in a signal handler or in a computation. Without frame
+ * pointers in the program, an unwind by frame pointers fails.
  *
  * usage: chains wait|hold|burn
  *   wait: goes through the chain over and over, and waits some ms at its end
- *   hold: goes through the chain once, and waits there for good
+ *   hold: goes through the chain once, and waits at its end for ever
  *   burn: goes through the chain over and over, without waits
  *
- * A thread's chain is main and main_loop, or thread_root and thread_loop; then the links from
- * in_small to in_huge, rotated by the thread's number; then its end. The links of number 1
- * begin with in_array and end with in_small.
+ * A thread's chain begins with main and main_loop, or with thread_root and thread_loop. Then
+ * come the links from in_small to in_huge, rotated by the thread's number, and then the end.
+ * The links of number 1 begin with in_array and end with in_small.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -75,7 +75,7 @@ LINK uint64_t in_array(struct walk *walk)
 	return go_on(walk) + bytes[walk->salt];
 }
 
-/* Uses an array whose size is known at run time only. */
+/* Uses an array whose size is known only at run time. */
 LINK uint64_t in_vla(struct walk *walk)
 {
 	volatile unsigned char bytes[walk->salt + 100];
@@ -132,7 +132,7 @@ LINK uint64_t in_tail(struct walk *walk)
 	return after_tail(walk);
 }
 
-/* Holds a number in every register that a callee must preserve, rbp among them. */
+/* Holds a number in every register that a callee must preserve, including rbp. */
 LINK uint64_t in_saved(struct walk *walk)
 {
 	volatile unsigned int *salt = &walk->salt;
@@ -156,7 +156,7 @@ static const step links[LINKS] = {
 	in_many,  in_tail,  in_saved, in_huge,
 };
 
-/* Ends that wait. */
+/* Ends of the chain that wait. */
 
 static struct timespec in_ns(uint64_t ns)
 {
@@ -206,7 +206,7 @@ LINK uint64_t end_epoll_wait(struct walk *walk)
 	       walk->salt;
 }
 
-/* Ends in a signal handler. */
+/* Ends of the chain in a signal handler. */
 
 ALWAYS_INLINE void arm(struct walk *walk, uint64_t ns)
 {
@@ -245,8 +245,8 @@ LINK uint64_t end_interrupted(struct walk *walk)
 }
 
 /*
- * Function that faults at its first instruction. The byte before it belongs to another
- * function with another frame.
+ * Function that faults at its first instruction. The byte before this instruction belongs to
+ * another function, which has another frame.
  */
 #if defined(__x86_64__)
 asm(".text\n"
@@ -301,7 +301,7 @@ LINK void on_signal(int number, siginfo_t *info, void *context)
 		leave_fault(context);
 }
 
-/* Ends that burn CPU time. */
+/* Ends of the chain that use CPU time. */
 
 LINK uint64_t burn_leaf(uint64_t seed)
 {
@@ -327,7 +327,7 @@ LINK uint64_t end_clock(struct walk *walk)
 	return (uint64_t)now.tv_nsec + walk->salt;
 }
 
-/* Roots of the chain. Their last call never returns: none of their code comes after it. */
+/* Roots of the chain. Their last call never returns, so none of their code follows it. */
 
 LINK NORETURN void thread_loop(struct walk *walk)
 {
@@ -403,7 +403,7 @@ static struct walk burning[] = {
 	{ .name = "clock", .end = end_clock },
 };
 
-/* Ends the waits that need another thread to end them. */
+/* Ends the waits that another thread must end. */
 static void *wake(void *unused)
 {
 	(void)unused;
@@ -454,7 +454,7 @@ int main(int argc, char **argv)
 	} else {
 		start(waiting, sizeof(waiting) / sizeof(*waiting));
 	}
-	/* All threads are in place by then: only now the waker may wake them. */
+	/* After this sleep all threads wait, so the waker may begin to wake them. */
 	sleep_ns(100 * NS_PER_MS);
 	start_thread_of(wake, NULL);
 	set_up(&own);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * 32-bit program with nothing but its own code, which spins and sleeps by turns for a minute.
- * It must be built with -m32 -static -nostdlib -fno-pic -fno-stack-protector; otherwise it
- * does nothing.
+ * 32-bit program with no code but its own, which computes and sleeps in turn for a minute. It
+ * must be built with -m32 -static -nostdlib -fno-pic -fno-stack-protector; otherwise it does
+ * nothing.
  */
 #ifdef __i386__
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Program that copies its code over itself into anonymous memory, as programs do to have it in
- * huge pages, and then spins and sleeps by turns. With "changed" one byte of the copy differs,
- * in a function without callers.
+ * Program that copies its code over itself into anonymous memory, as programs do to have their
+ * code in huge pages. The program then computes and sleeps in turn. With "changed" one byte of
+ * the copy differs, in a function without callers.
  *
  * usage: copied [changed]
  */

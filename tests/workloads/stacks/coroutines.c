@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Coroutine on a stack of its own (makecontext(3)). It sleeps, spins, and switches to main, by
- * turns.
+ * Coroutine on a stack of its own (makecontext(3)). It sleeps, computes, and switches to main,
+ * in turn.
  */
 #include "workload.h"
 #include <ucontext.h>

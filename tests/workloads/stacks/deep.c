@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Many short stops at the bottom of a deep stack, or samples there.
+ * Many short sleeps at the bottom of a deep stack, or samples there.
  *
  * usage: deep FRAMES sleep|burn
  */
@@ -14,8 +14,8 @@ static const char *what;
 static void stay(void)
 {
 	/*
-	 * With a shorter time, the timer could expire before the switch, and there would be
-	 * none.
+	 * With a shorter time the timer could expire before the switch, and there would be no
+	 * switch.
 	 */
 	struct timespec moment = { .tv_nsec = 20000 };
 

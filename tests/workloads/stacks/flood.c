@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Short sleeps over and over, each at the end of another path of calls, LEVELS deep: no two
- * sleeps have the same stack.
+ * Short sleeps over and over. Each sleep is at the end of another path of calls, LEVELS deep,
+ * so no two sleeps have the same stack.
  *
  * usage: flood [LEVELS]
- * It runs until the test sends a line, and then prints the number of sleeps.
+ * The program runs until the test sends a line, and then prints the number of sleeps.
  */
 #include "workload.h"
 

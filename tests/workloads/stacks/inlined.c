@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Burns CPU time in a function that the compiler inlines into another, and that into a third.
+ * Program that computes in a function that the compiler inlines into a second function, and
+ * the second one into a third.
  *
  * usage: inlined
- * main calls outermost, between is inlined there, and innermost is inlined into between.
+ * main calls outermost. between is inlined into outermost, and innermost is inlined into
+ * between.
  */
 #include "workload.h"
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Code that no file contains: a spin loop written into memory at run time, and named in
- * /tmp/perf-PID.map as just-in-time compilers do.
+ * Code that no file contains: a loop that the program writes into memory at run time. The
+ * program names it in /tmp/perf-PID.map, as JIT compilers do.
  *
  * usage: jit [SECONDS]
- * It removes the map after the test's last line.
+ * The program removes the map after the test's last line.
  */
 #include "workload.h"
 
-/* Code that calls its argument, a function pointer, until that returns a non-zero value. */
+/*
+ * Code that calls its argument, a function pointer, until the function returns a non-zero
+ * value.
+ */
 #if defined(__x86_64__)
 static const unsigned char code[] = {
 	0x55,		  /* push %rbp */

@@ -4,11 +4,11 @@
  * functions that the library calls back.
  *
  * usage: late LIBRARY wait|hold|burn
- * The chain of main is main, plugin_outer, plugin_inner, then host_wait or host_burn; that of
- * a second thread has thread_root in place of main.
+ * The chain of main is main, plugin_outer, plugin_inner, and host_wait or host_burn. The chain
+ * of the second thread has thread_root in place of main.
  *
- * A tool takes 16 copies of a process's stacks until it has read the new mappings (dump_budget
- * in bpf/). The two threads need 240 ms for as many waits. By then the tool has had a CPU,
+ * A tool copies at most 16 stacks of a process until it has read the new mappings (dump_budget
+ * in bpf/). The two threads need 240 ms for as many waits. In that time the tool gets a CPU,
  * whatever else runs.
  */
 #include <dlfcn.h>

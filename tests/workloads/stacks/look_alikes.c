@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Naps at one instruction with one stack pointer, called from three pairs of functions. Only
- * frames further up the stack tell the functions of a pair apart.
+ * Naps at the same instruction with the same stack pointer, called from three pairs of
+ * functions. Only frames further up the stack tell the functions of a pair apart.
  *
  * usage: look_alikes [ROUNDS]
- * It prints the ns of the naps of each function, and for each pair whether its two stack
- * pointers are the same: 1 or 0.
+ * The program prints the time of the naps of each function in ns. For each pair it prints 1 if
+ * both stack pointers are the same, and 0 otherwise.
  */
 #include "workload.h"
 
@@ -38,7 +38,7 @@ CALLER(north, midway, 3)
 CALLER(south, midway, 4)
 
 /*
- * Two callers that also differ in the frame pointer, the only way to find that return address.
+ * Two callers that also differ in the frame pointer, which alone leads to that return address.
  */
 
 static NOINLINE void in_room(uint64_t size, uint64_t ns)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Maps the first page of each given file as code. After the test sends a line it forks, and
- * each process sleeps over and over.
+ * Program that maps the first page of each given file as code. After the test sends a line it
+ * forks, and each process sleeps over and over.
  *
  * usage: mapped CHILDREN [FILE...]
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Program that runs itself as another user from a file system that root may not access, and
- * prints that child's ID. The child's chain is main, outer, inner, then nap or burn. It needs
- * root.
+ * Program that runs itself as another user, from a file system that root may not access, and
+ * prints the child's ID. The child's chain is main, outer, inner, and nap or burn. The program
+ * needs root.
  */
 #define _GNU_SOURCE
 #include "fuse.h"
@@ -11,7 +11,7 @@
 
 #define NOBODY 65534
 
-/* Size of constants that the program has beside its own. */
+/* Size of additional constants in the program, in bytes. */
 #ifndef PADDING
 #define PADDING 1
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Threads with names that formats find hard, each of which burns and sleeps by turns.
- */
+/* Threads whose names could break formats. Each thread computes and sleeps in turn. */
 #include "workload.h"
 
 static const char *const names[] = {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
  * Binary tree of calls, 12 levels deep by default. Each of its 4,096 paths of left and right
- * ends in a short burn and a short sleep.
+ * ends in a short computation and a short sleep.
  *
  * usage: paths [ROUNDS [LEVELS [TURNS]]]
- * A burn is TURNS turns of an empty loop, by default 3,000, which take some us. It prints the
- * number of sleeps that ended before the thread had left its CPU.
+ * A computation is TURNS turns of an empty loop. The default of 3,000 takes some us. The
+ * program prints the number of sleeps that ended before the thread had left its CPU.
  */
 #include <sys/resource.h>
 
@@ -69,8 +69,8 @@ int main(int argc, char **argv)
 	levels = (int)argument_or(argc, argv, 2, 12);
 	burn_turns = argument_or(argc, argv, 3, 3000);
 	/*
-	 * With slack, the sampling timer would also end the sleeps, and never find the program
-	 * running.
+	 * With slack the sampling timer would also end the sleeps, and would never find the
+	 * program running.
 	 */
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	tell("ready");

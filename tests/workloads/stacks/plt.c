@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls a tiny function of libc over and over through the procedure linkage table, so that
- * much of the time is spent on the way there.
+ * Program that calls a tiny function of libc over and over through the procedure linkage
+ * table. Much of its time is spent on the way to this function.
  *
  * usage: plt
- * main calls burn, burn calls call_library, and that calls abs. With LD_BIND_NOT in the
- * environment every call looks the function up.
+ * main calls burn, burn calls call_library, and call_library calls abs. With LD_BIND_NOT in
+ * the environment every call looks the function up.
  *
- * On most CPUs a jump ends before an interrupt comes. So the program flushes the table's code
- * from the caches before each call, and the CPU waits for it there.
+ * On most CPUs a jump ends before an interrupt comes. The program therefore flushes the
+ * table's code from the caches before each call, and the CPU waits for the code there.
  */
 #include "workload.h"
 
@@ -22,8 +22,8 @@ static void *entries[MOST_ENTRIES];
 static size_t entry_count;
 
 /*
- * Finds the table's entries. Before the first call of a function, its jump leads back into its
- * own entry.
+ * Finds the table's entries. Before the first call of a function, the jump of its entry leads
+ * back into the entry.
  */
 static void find_entries(void)
 {
@@ -38,7 +38,7 @@ static void find_entries(void)
 		if (row->d_tag == DT_PLTRELSZ)
 			bytes = row->d_un.d_val;
 	}
-	/* Some libcs leave the address as it is in the file. */
+	/* Some C libraries leave the address as it is in the file. */
 	if (relocations < base)
 		relocations += base;
 	first = (const void *)relocations;

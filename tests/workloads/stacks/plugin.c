@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Library for the workload late: plugin_outer calls plugin_inner, and that calls back.
+ * Library for the workload late. plugin_outer calls plugin_inner, and plugin_inner calls back.
  */
 #include "workload.h"
 

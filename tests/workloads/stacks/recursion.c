@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Recursion that waits and burns at its bottom, for good.
+ * Recursion that waits and computes at its bottom, for ever.
  *
  * usage: recursion LEVELS
- * The chain is main, LEVELS times down, at_bottom; and burn, or the wait.
+ * The chain is main, LEVELS times down, at_bottom, and then burn or the wait.
  */
 #include "workload.h"
 

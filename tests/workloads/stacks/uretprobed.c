@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Functions with uretprobes at their return, as bpftrace and perf set them. One thread spins
- * and sleeps in such functions by turns, another one sleeps in one from the beginning.
+ * Functions with uretprobes, as bpftrace and perf set them. One thread computes and sleeps in
+ * such functions in turn. Another thread sleeps in such a function from the beginning.
  */
 #include "workload.h"
 #include <linux/perf_event.h>
 
 #define UPROBE_TYPE "/sys/bus/event_source/devices/uprobe/type"
-/* Low bit of an event's configuration that makes it a uretprobe. */
+/* Bit of an event's configuration that makes it a uretprobe. */
 #define URETPROBE_CONFIG 1
 
 NOINLINE static void probed_spin(void)

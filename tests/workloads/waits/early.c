@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waits whose wake-up comes just as the sleeper goes to sleep: from another CPU, a little
- * later each time. The sleeper shares its CPU with a thread that computes, and that it does
- * not preempt. So after it has left its CPU, it waits for a whole time slice.
+ * Waits whose wake-up comes just as the sleeper goes to sleep. The wake-up comes from another
+ * CPU, a little later each time. The sleeper shares its CPU with a thread that computes, and
+ * does not preempt this thread. After the sleeper has left its CPU, it waits for a whole time
+ * slice.
  *
  * usage: early MILLISECONDS
- * It prints the sleeper's thread ID, how often it dozed, how often the kernel says that it was
- * woken, and how often it left its CPU to sleep. The difference of the last two are waits that
- * never happened. It also prints the sum, in ns, of the times from before the sleeper asked
- * for a doze until after the waker ended it, which bounds the blocked time; and the longest
- * time from one doze to the next.
+ * The program prints the sleeper's thread ID, the number of dozes, the number of wake-ups by
+ * the kernel's account, and how often the sleeper left its CPU to sleep. The difference of the
+ * last two is the number of waits that never happened.
+ * It also prints a bound on the blocked time in ns: the sum of the times from before the
+ * sleeper asks for a doze until after the waker ends it. The last figure is the longest time
+ * from one doze to the next.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -93,11 +95,11 @@ int main(int argc, char **argv)
 	threads[0] = start_thread_of(competitor, NULL);
 	threads[1] = start_thread_of(sleeper, NULL);
 	pin_to(1);
-	/* A late waker tests less. */
+	/* A waker that is late tests less. */
 	setpriority(PRIO_PROCESS, 0, -20);
 	last = now_ns();
 	end = last + ms * NS_PER_MS;
-	/* A sleeper that sees the end begins no round any more. */
+	/* A sleeper that sees the end begins no new round. */
 	while (!atomic_load(&stop)) {
 		round++;
 		while (atomic_load(&begun) != round)

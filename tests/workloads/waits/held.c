@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Real-time thread that holds a CPU while other threads that want it are created and woken
- * there.
+ * Real-time thread that holds a CPU. Meanwhile other threads that want this CPU are created
+ * and woken there.
  *
  * usage: held ROUNDS [HOLD_MS]
- * It prints for newborn threads and for a sleeper the ns for which they had to wait for the
- * CPU, and the ns for which the sleeper could sleep. All are 0 if the machine grants no
- * real-time priority.
+ * The program prints the time for which newborn threads and a sleeper had to wait for the CPU,
+ * and the time for which the sleeper could sleep, in ns. All times are 0 if the machine grants
+ * no real-time priority.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -18,7 +18,7 @@
 static _Atomic uint32_t asleep = 1;
 static _Atomic uint64_t asked_ns;
 
-/* Keeps the CPU for about @ns, and returns the exact time. */
+/* Keeps the CPU for about @ns, and returns the exact time in ns. */
 NOINLINE uint64_t hold(uint64_t ns)
 {
 	uint64_t from = now_ns(), now = from;
@@ -62,7 +62,7 @@ static int go_before_all_others(void)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	check(sched_setaffinity(0, sizeof(one), &one), "pin");
-	/* Threads that it starts have no real-time priority. */
+	/* Threads that this thread starts have no real-time priority. */
 	return !sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
 }
 
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 		futex_wake(&asleep, 1);
 		held += hold(hold_ns);
 	}
-	/* Without the priority the others do not have to wait for the CPU. */
+	/* Without the priority the other threads do not have to wait for the CPU. */
 	tell("born %lu held %lu peace %lu", first ? born : 0, first ? held : 0,
 	     first ? peace : 0);
 	tell("done");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Thread that takes ever more memory, after the test sends a line.
+ * Thread that takes more and more memory after the test sends a line.
  *
  * usage: hog
  */

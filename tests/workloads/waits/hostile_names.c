@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Program all of whose names contain terminal escapes. It names threads, its executable and
- * that one's directory, symbols, a lock, files, FIFOs and sockets. It also names a memfd,
- * children, arguments, and functions in its perf map.
+ * Program with terminal escapes in all of its names. The names are of threads, its executable
+ * and the executable's directory, symbols, a lock, files, FIFOs and sockets. They are also of
+ * a memfd, children, arguments, and functions in its perf map.
  *
  * usage: hostile_names FOLDER
- * It copies itself into FOLDER with symbols that no compiler makes, and executes the copy
- * there.
+ * The program copies itself into FOLDER with symbols that no compiler makes, and executes the
+ * copy there.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -23,7 +23,7 @@
 /* ESC, BEL, a line end, the separator of frames, U+202E, U+2028, U+009B. */
 #define HOSTILE "\33]0;P\a\n;\xe2\x80\xae\xe2\x80\xa8\xc2\x9b"
 
-/* Bytes in the copy's symbols that are replaced by eight bytes of in_symbols. */
+/* Text in the copy's symbols. The eight bytes of in_symbols replace it. */
 #define SYMBOL "QQQQQQQQ"
 static const char in_symbols[] = "\33[1m\a\xe2\x80\xae";
 
@@ -74,7 +74,7 @@ static void *receive(void *name)
 	int file = socket(AF_UNIX, SOCK_DGRAM, 0);
 
 	memcpy(address.sun_path, name, length);
-	/* Abstract names are shared by the whole machine. */
+	/* The whole machine shares the abstract names. */
 	length += sprintf(address.sun_path + length, "%d", getpid());
 	check(bind(file, (struct sockaddr *)&address,
 		   offsetof(struct sockaddr_un, sun_path) + length),
@@ -125,7 +125,7 @@ static void *await_children(void *nothing)
 	return nothing;
 }
 
-/* Wakes the thread named sleeper, and has the name that stands for a timer's interrupt. */
+/* Wakes the thread named sleeper. This thread's name is the mark of a timer's interrupt. */
 static void *ring(void *nothing)
 {
 	name_thread("[timer]");
@@ -154,7 +154,8 @@ static const unsigned char code[] = {
 };
 
 /*
- * Runs hot from code with @name in the perf map. A line end in the name breaks the map's line.
+ * Computes in code with @name in the perf map. A line end in the name breaks the line of the
+ * map.
  */
 static void *run_jit(void *name)
 {
@@ -178,7 +179,7 @@ static void *run_jit(void *name)
 	return NULL;
 }
 
-/* Runs code of a memfd with a hostile name. */
+/* Runs code from a memfd with a hostile name. */
 static void *run_memfd(void *nothing)
 {
 	int file = memfd_create("memfd" HOSTILE, 0);

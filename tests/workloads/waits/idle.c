@@ -4,15 +4,15 @@
  *
  * usage: idle WHAT BUSY [SECONDS]
  * WHAT is the scenario. BUSY is the share of the time, in %, for which the working thread
- * works. Without SECONDS the program runs for good.
+ * works. Without SECONDS the program runs for ever.
  *
- *   pool      workers wait for work at a condition variable, a source gives it by the clock
- *   server    a server waits for requests in epoll, a client asks by the clock, over TCP
- *   pipeline  a source writes by the clock into a pipe, the next read, work, and write on
- *   cron      a thread works by the clock, and asks another over pipes in between
- *   disk      as cron, but the other thread sleeps instead, and all times are 20 times as long
+ *   pool      workers wait at a condition variable for work that a source gives by the clock
+ *   server    a server waits in epoll for requests that a client sends by the clock over TCP
+ *   pipeline  a source writes to a pipe by the clock; the next threads read, work, and write
+ *   cron      a thread works by the clock, and asks another thread over pipes in between
+ *   disk      as cron, but the other thread only sleeps, and all times are 20 times as long
  *   futures   a thread asks a worker by the clock, and waits for the result
- *   births    a thread starts another by the clock, and waits for its result
+ *   births    a thread starts another thread by the clock, and waits for its result
  *
  * A thread that has work and waits for another one is in a function named await_…. All other
  * waits are for new work, or for a time.
@@ -53,7 +53,7 @@ static void give(int fd)
 	check(write(fd, "x", 1) != 1, "write");
 }
 
-/* Counter that threads wait for. */
+/* Counter for which threads wait. */
 struct queue {
 	pthread_mutex_t mutex;
 	pthread_cond_t filled;
@@ -199,7 +199,7 @@ static void start_server(void)
 	address.sin_family = AF_INET;
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = socket(AF_INET, SOCK_STREAM, 0);
-	/* Servers choose their ports themselves. */
+	/* A server chooses its port itself. */
 	do
 		address.sin_port = htons(10000 + getpid() % 10000 + tries);
 	while (bind(listener, (void *)&address, sizeof(address)) &&

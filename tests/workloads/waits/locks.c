@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Four locks. A thread holds each one for a time of its own in a function of its own, and
- * another thread wants it all the while. One lock is no library's, like InnoDB's.
+ * Four locks. A thread holds each lock for a time of its own in a function of its own, and
+ * another thread wants the lock all the time. One lock belongs to no library, like InnoDB's
+ * locks.
  *
  * usage: locks
  */
@@ -13,7 +14,10 @@ static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t index_lock = PTHREAD_RWLOCK_INITIALIZER;
 
-/* Number of threads that have it or want it, and a bit that is set while a thread has it. */
+/*
+ * Number of threads that have the lock or want it, and a bit that is set while a thread has
+ * it.
+ */
 static _Atomic uint32_t own_lock;
 #define IS_HELD 0x80000000u
 

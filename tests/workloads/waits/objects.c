@@ -2,7 +2,7 @@
 /*
  * Threads that wait on objects that are hard to identify.
  *
- * usage: objects swap a descriptor that is another file's while its reader waits
+ * usage: objects swap a descriptor that gets another file while its reader waits
  *        objects names FOLDER    files and sockets with hostile names, one of them deleted
  *        objects many COUNT      COUNT pipes, each waited on once
  */
@@ -41,8 +41,8 @@ static void *reader(void *unused)
 }
 
 /*
- * While the reader waits on a pipe, its descriptor becomes that of /dev/zero or, in turn, of
- * another pipe, which has data for a late reader.
+ * While the reader waits on a pipe, its descriptor gets another file: /dev/zero and another
+ * pipe in turn. The other pipe has data for a reader that comes late.
  */
 static void swap(void)
 {
@@ -59,14 +59,14 @@ static void swap(void)
 	tell("other %lu", status.st_ino);
 	tell("ready");
 	for (becomes = zero;; becomes = becomes == zero ? other[0] : zero) {
-		/* The reader waits by now. */
+		/* At this time the reader waits. */
 		sleep_ns(5 * NS_PER_MS);
 		check(dup2(becomes, reads) != reads, "dup2");
 		sleep_ns(5 * NS_PER_MS);
 		give(pair[1]);
 		take(woken[0]);
 		close(pair[1]);
-		/* The reader reads /dev/zero: its traces on the stack name that file. */
+		/* The reader reads /dev/zero, so the traces on its stack name that file. */
 		check(dup2(zero, reads) != reads, "dup2");
 		give(resume[1]);
 		take(woken[0]);
@@ -92,7 +92,7 @@ static void *accept_for_good(void *fd)
 	return NULL;
 }
 
-/* Makes a FIFO, in which no data comes before a thread writes. */
+/* Makes a FIFO. It has no data until a thread writes. */
 static long fifo(const char *folder, const char *name)
 {
 	char path[4096];
@@ -111,7 +111,8 @@ static long listening(const char *folder, const char *name)
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
 	/*
-	 * The directory's path may be too long for an address, so the name is relative to it.
+	 * The directory's path may be too long for an address, so the name is relative to the
+	 * directory.
 	 */
 	check(chdir(folder), "chdir");
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", name);

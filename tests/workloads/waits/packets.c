@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Thread that receives a packet every millisecond from another one through the loopback
+ * Thread that receives a packet every millisecond from another thread, through the loopback
  * device.
  *
  * usage: packets SECONDS

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that each do one kind of wait and nothing else, and have its name. They wait 10 ms
- * at a time, until the test is gone. Threads named k_… make them wait.
+ * Threads with one kind of wait each, and with the name of this kind. They wait 10 ms at a
+ * time until the test is gone. Threads named k_… make them wait.
  *
- * usage: reasons [FOLDER] (for a file; without it there are no waits for a disk)
+ * usage: reasons [FOLDER] (FOLDER is for a file; without it there are no waits for a disk)
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 
 #include "workload.h"
 
-/* Value of include/uapi/linux/wait.h, for older C libraries. */
+/* P_PIDFD of include/uapi/linux/wait.h, for older C libraries. */
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif
@@ -42,7 +42,7 @@ static pthread_barrier_t barrier;
 static sem_t semaphore;
 static const char *folder;
 
-/* Sources of one byte, which the driver writes and one thread each reads. */
+/* Sources of bytes. The driver writes to each source, and one thread reads from it. */
 enum source {
 	PIPE,
 	UNIX,
@@ -64,7 +64,7 @@ static void nap(void)
 	sleep_ns(WAIT_NS);
 }
 
-/* Returns a socket that has a port of its own, and listens there if it is a stream. */
+/* Returns a socket with a port of its own. A stream socket listens on its port. */
 static int bound(int type, struct sockaddr_in *to)
 {
 	socklen_t length = sizeof(*to);
@@ -138,7 +138,7 @@ static void take(enum source source)
 	check(read(reads[source], &byte, 1) != 1, "read");
 }
 
-/* Holds what other threads want, all of the time but for a moment. */
+/* Holds what other threads want, nearly all of the time. */
 static void *hold(void *unused)
 {
 	(void)unused;
@@ -156,7 +156,7 @@ static void *hold(void *unused)
 	return NULL;
 }
 
-/* Runs in a process of its own, because locks of files belong to processes. */
+/* Runs in a process of its own, because file locks belong to processes. */
 static void hold_file(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -268,8 +268,8 @@ static int open_pidfd(pid_t pid)
 }
 
 /*
- * Forks without the lock of libc's fork(), which wait_child() may have, and less often: on an
- * emulated CPU a fork takes long.
+ * Forks without the lock of libc's fork(), which wait_child() may hold. Forks less often,
+ * because a fork takes long on an emulated CPU.
  */
 static void wait_waitid(void)
 {
@@ -475,7 +475,7 @@ static void wait_fsync(void)
 	check(pwrite(fd, "x", 1, 0) != 1 || fsync(fd), "fsync");
 }
 
-/* Makes a file, and writes all of its pages to disk. */
+/* Makes a file, and writes all its pages to disk. */
 static int cold_file(const char *name)
 {
 	static __thread char page[PAGE] = { 1 };
@@ -613,7 +613,7 @@ int main(int argc, char **argv)
 	for (unsigned long at = 0; folder && at < COUNT(disk_waits); at++)
 		start_thread_of(wait_for_good, (void *)&disk_waits[at]);
 	start_thread_of(drive, NULL);
-	/* Descriptors and ports on which some of the threads wait. */
+	/* Descriptors and ports on which some threads wait. */
 	tell("r_pipe %d", reads[PIPE]);
 	tell("r_poll %d", reads[POLLED]);
 	tell("r_select %d", reads[SELECTED]);

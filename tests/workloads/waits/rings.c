@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that wait for something other than processes, each 10 ms at a time, and named after
- * it. They wait for a connection to a socket that accepts none, over TCP and over a Unix
- * socket, and for the result of an io_uring.
+ * Threads that wait 10 ms at a time for something other than processes. Each thread has the
+ * name of its wait. They wait for a connection to a socket that accepts none, over TCP and
+ * over a Unix socket, and for the result of an io_uring.
  *
  * usage: rings
  */
@@ -20,7 +20,7 @@
 #define WAIT_NS (10 * NS_PER_MS)
 #define PAGE 4096
 
-/* Addresses of sockets with full backlogs: a new connection has to wait. */
+/* Addresses of sockets whose backlogs are full. A new connection has to wait. */
 static struct sockaddr_in crowded = { .sin_family = AF_INET };
 static struct sockaddr_un crowded_unix = { .sun_family = AF_UNIX };
 static socklen_t crowded_unix_length = sizeof(crowded_unix);
@@ -68,7 +68,7 @@ static void *wait_peer(void *unused)
 	return NULL;
 }
 
-/* Waits for a ring of one request at a time, which is a timeout. */
+/* Waits for an io_uring with a single request, which is a timeout. */
 static void *wait_uring(void *unused)
 {
 	static const struct __kernel_timespec patience = { .tv_nsec = WAIT_NS };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Thread that waits in functions of their own for 5 to 900 us each. In sleep_* it sleeps. In
- * pushed_* it waits for its CPU, because it wakes another thread that takes the CPU away. The
- * waits follow each other in the same order in each round.
+ * Thread that waits for 5 to 900 us at a time, in functions of their own. In sleep_* it
+ * sleeps. In pushed_* it waits for its CPU, because it wakes another thread that takes the
+ * CPU. The waits have the same order in each round.
  *
  * usage: short_waits [SECONDS]
- * It prints the ns that the thread was off its CPU in each function: the time that passed less
- * its CPU time. It also prints the number of rounds, and the ns by which each measurement is
- * too small.
+ * The program prints the time for which the thread was off its CPU in each function, in ns:
+ * the time that passed less its CPU time. It also prints the number of rounds, and the time in
+ * ns by which each measurement is too short.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -20,7 +20,7 @@ static _Atomic uint64_t span;
 static uint64_t seconds;
 static int tid;
 
-/* Makes the pusher, which has a higher priority, take our CPU for @ns. */
+/* Makes the pusher, which has a higher priority, take this thread's CPU for @ns. */
 ALWAYS_INLINE void be_pushed(uint64_t ns)
 {
 	atomic_store(&span, ns);
@@ -115,10 +115,10 @@ NOINLINE void *work(void *argument)
 
 	(void)argument;
 	name_thread("waiter");
-	/* The kernel may add 50 us of slack to every sleep: take it away. */
+	/* The kernel may add up to 50 us of slack to each sleep. Remove the slack. */
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	pin();
-	/* The new thread inherits our CPU. */
+	/* The new thread inherits this thread's CPU. */
 	start_thread_of(push, NULL);
 	tid = syscall(SYS_gettid);
 	atomic_fetch_add(&at_gate, 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waits of many kinds, each at another place in the kernel, as often as possible. They are for
- * locks, timers, pipes, sockets, files, children, memory and signals. Threads also wait for a
- * CPU, in user space and within the kernel.
+ * Waits of many kinds, each at another place in the kernel, as often as possible. Threads wait
+ * for locks, timers, pipes, sockets, files, children, memory and signals. Threads also wait
+ * for a CPU, in user space and within the kernel.
  *
  * usage: waits
- * It begins when the test sends a line, and runs until the test is gone.
+ * The program begins when the test sends a line, and runs until the test is gone.
  */
 #define _GNU_SOURCE
 #include "workload.h"
@@ -51,11 +51,11 @@ static void begin(turn *turn, void *argument)
 	start_thread_of(go_on, endless);
 }
 
-/* Two ends between which a byte goes to and fro. */
+/* Two ends between which a byte goes back and forth. */
 struct ends {
 	int own;
 	int other;
-	/* Waits until @end can be read. */
+	/* Waits until a read from @end does not block. */
 	void (*await)(int end);
 };
 
@@ -65,7 +65,10 @@ static void pass_on(void *argument)
 	uint64_t word = 1;
 
 	ends->await(ends->own);
-	/* eventfd needs eight bytes, the others take what there is. */
+	/*
+	 * A read from an eventfd needs eight bytes. Other reads return the bytes that are
+	 * there.
+	 */
 	if (read(ends->own, &word, sizeof(word)) > 0)
 		check(write(ends->other, &word, sizeof(word)) < 0, "write");
 }
@@ -110,7 +113,7 @@ static void in_epoll(int end)
 	epoll_wait(set, &event, 1, -1);
 }
 
-/* Starts two threads: @there leads to the first, @back to the second. */
+/* Starts two threads. @there leads to the first thread, @back to the second. */
 static void pass_to_and_fro(int there[2], int back[2], void (*await)(int end))
 {
 	static struct ends ends[64];
@@ -166,7 +169,7 @@ static void pass_through_tcp(void)
 	pass_to_and_fro((int[]){ one, other }, (int[]){ other, one }, in_read);
 }
 
-/* Writes more at once than fits, so that the pipe is always full or empty. */
+/* Writes more at once than the pipe can hold, so the pipe is always full or empty. */
 static void fill(void *argument)
 {
 	static const char many[1 << 17];
@@ -305,7 +308,7 @@ static void compute(void *argument)
 		sum += i;
 }
 
-/* Stays in the kernel for long, where other threads take its CPU. */
+/* Stays in the kernel for long. Other threads take its CPU there. */
 static void copy_zeros(void *argument)
 {
 	static _Thread_local char zeros[1 << 20];

@@ -6,9 +6,9 @@
  * usage: workers
  *
  *   idle   gives its worker one request, and no more
- *   busy   gives its worker one every 10 ms
- *   late   gives its worker one every 10 ms after the test sends a line
- *   queue  has one every 50 ms taken from its queue by iou-sqp-TID, which then polls for more
+ *   busy   gives its worker a request every 10 ms
+ *   late   gives its worker a request every 10 ms after the test sends a line
+ *   queue  iou-sqp-TID takes a request from its queue every 50 ms, and then polls for more
  *          for 1 ms
  */
 #define _GNU_SOURCE
@@ -45,7 +45,7 @@ static void open_ring(struct ring *ring, uint32_t flags)
 	      "mmap");
 }
 
-/* Waits for the result of a request that does nothing. */
+/* Waits for the result of a request without work. */
 static void request(struct ring *ring, uint8_t flags, unsigned int how)
 {
 	*ring->request = (struct io_uring_sqe){

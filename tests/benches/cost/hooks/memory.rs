@@ -1,18 +1,18 @@
-//! Latency of a load from memory. The bounds of unwinds are multiples of it, because unwinds look
-//! up tables that no cache holds at a sample.
+//! Latency of a load from memory. The bounds of unwinds are multiples of this latency: at a sample
+//! an unwind looks up tables that no cache holds.
 
 use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Size of the memory: more than the caches hold.
+/// Size of the memory in bytes. It is larger than the caches.
 const BYTES: usize = 256 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 /// Size of a cache line, in bytes.
 const LINE: usize = 64;
 const LOADS: usize = 200_000;
 
-/// Chain of loads, each of which waits for the one before.
+/// Chain of loads, in which each load waits for the load before it.
 pub(crate) struct Loads(Vec<Line>);
 
 #[derive(Clone)]
@@ -20,15 +20,15 @@ pub(crate) struct Loads(Vec<Line>);
 struct Line([usize; LINE / size_of::<usize>()]);
 
 impl Loads {
-    /// Fills each line with the index of another one, so that all of them form one cycle (Sattolo's
+    /// Fills each line with the index of another line, so that all lines form one cycle (Sattolo's
     /// shuffle).
     pub(crate) fn prepare() -> Loads {
         let mut chain: Vec<Line> = Vec::with_capacity(BYTES / LINE);
-        // With small pages half of a load is the look-up of its page.
+        // With small pages half the time of a load would be the look-up of its page.
         let unaligned = chain.as_mut_ptr() as usize % HUGE_PAGE;
         let skipped = (HUGE_PAGE - unaligned) % HUGE_PAGE;
-        // SAFETY: the vector has allocated the whole range, and the advice changes only the size of
-        // its pages. The kernel may ignore it.
+        // The vector has allocated the whole range. The advice changes only the size of its pages,
+        // and the kernel may ignore it.
         unsafe {
             let begin = chain.as_mut_ptr().cast::<u8>().add(skipped);
             libc::madvise(begin.cast(), BYTES - HUGE_PAGE, libc::MADV_HUGEPAGE);

@@ -11,7 +11,7 @@ use crate::figures::{CPU_TIME, format_spread, in_turn};
 
 const ROUNDS: usize = 3;
 const BUSY: Duration = Duration::from_secs(6);
-/// Largest share of the time of all CPUs.
+/// Largest share of the time of all CPUs, in percent.
 const MOST_PERCENT: f64 = 0.5;
 
 /// Measures machine-wide tools while a C compiler runs over and over.

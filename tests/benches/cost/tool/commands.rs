@@ -15,7 +15,7 @@ use crate::figures::{WALL_CLOCK, format_spread, in_turn};
 const ROUNDS: usize = 20;
 const COMMAND: &str = "true";
 
-/// Measures `true` alone and under tools. Each row shows how much longer it takes.
+/// Measures `true` alone and under tools. Each row shows by how much a tool prolongs it.
 pub(crate) fn times(table: &mut Table) {
     let folder = scratch();
     let ours = TOOLS.map(|tool| {
@@ -54,7 +54,7 @@ pub(crate) fn times(table: &mut Table) {
     }
 }
 
-/// Returns the milliseconds until the command ended; `None` if it cannot run.
+/// Returns the time until the command ends, in ms, or `None` if it cannot run.
 fn run(words: &str, folder: &Path) -> Option<f64> {
     let mut words = words.split(' ');
     let mut command = Command::new(words.next()?);

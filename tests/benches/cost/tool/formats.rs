@@ -24,7 +24,7 @@ pub(crate) fn written(table: &mut Table) {
     let folder = scratch();
     let file = folder.path().join("large.scope");
     let writer = File::create(&file).expect("a file");
-    capture::write(&large(), BufWriter::new(writer)).expect("room for it");
+    capture::write(&large(), BufWriter::new(writer)).expect("space for the capture");
     for format in FORMATS {
         let output = folder.path().join("written");
         let seconds: Vec<f64> = (0..ROUNDS)
@@ -64,7 +64,7 @@ fn large() -> Profile {
     for number in 0..STACKS {
         let mut stack = Stack::default();
         for depth in 0..FRAMES {
-            // The lower frames are shared; the upper ones spell the number.
+            // All stacks share the lower frames. The upper frames spell the number of the stack.
             let digit = number / 10_u32.pow(depth.saturating_sub(FRAMES - 6).min(5)) % 10;
             let function = if depth < FRAMES - 6 {
                 depth

@@ -1,4 +1,4 @@
-//! Time that a tool takes to attach and to end, and the memory it holds.
+//! Time that a tool takes to attach and to end, and its memory.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub(crate) fn times(table: &mut Table) {
 
 fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
     let what = format!("start and end, {target}");
-    // cpudist does not report that it is attached.
+    // cpudist does not report when it is attached.
     let told = ["oncputime", "offcputime", "offwaketime"];
     let attaching = Attaching::measure(&told, pid);
     for tool in ["oncputime", "offcputime", "offwaketime", "cpudist"] {
@@ -75,8 +75,8 @@ fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
     }
 }
 
-/// Milliseconds from `exec` until our tools are attached, and until bpftrace has loaded its
-/// programs, if it is installed and works.
+/// Time from `exec` until the tools of this project are attached, in ms. bpftrace's time is until
+/// it has loaded its programs, if it is installed and works.
 struct Attaching<'a> {
     ours: Vec<Figures<&'a str>>,
     theirs: Option<Figures<&'a str>>,
@@ -100,8 +100,8 @@ impl<'a> Attaching<'a> {
     }
 }
 
-/// Starts the tool as wallclock does, and returns the milliseconds until it reports that it is
-/// attached.
+/// Starts the tool as wallclock does. Returns the time until the tool reports that it is attached,
+/// in ms.
 fn attach_ms(tool: &str, pid: u32) -> f64 {
     let begun = Instant::now();
     let (running, mut control) = Tool::new(tool).pid(pid).start_controlled();
@@ -116,9 +116,9 @@ fn attach_ms(tool: &str, pid: u32) -> f64 {
 }
 
 struct Ended {
-    /// Milliseconds from Ctrl-C to the last byte.
+    /// Time from Ctrl-C to the last byte, in ms.
     ms: Vec<f64>,
-    /// Peak memory.
+    /// Peak memory, in MiB.
     mib: Vec<f64>,
 }
 

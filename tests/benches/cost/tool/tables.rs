@@ -17,7 +17,8 @@ const FOLDERS: [&str; 4] = [
     "/usr/bin",
 ];
 
-/// Measures the tables of libc and of the largest library here, with files in the page cache.
+/// Measures the tables of libc and of this machine's largest library, with the files in the page
+/// cache.
 pub(crate) fn build(table: &mut Table) {
     let files = FOLDERS
         .iter()

@@ -1,5 +1,5 @@
-//! Off CPU: the time in each function that waits, compared with the time that a program measured
-//! there; and each thread's account, compared with the kernel's.
+//! Time off the CPU in each waiting function, compared with the program's own measure. Each
+//! thread's account, compared with the kernel's account.
 
 use systemscope_tests::printed::phases::{self, Measured};
 use systemscope_tests::printed::table::{Table, Verdict};
@@ -53,7 +53,7 @@ pub(crate) fn rows(table: &mut Table) {
     accounts(table, &measured);
 }
 
-/// Checks that every thread's three states add up to its life, and that they agree with the
+/// Checks that the three states of each thread add up to its life, and that they agree with the
 /// kernel's accounts.
 fn accounts(table: &mut Table, measured: &Measured) {
     let Measured {
@@ -78,8 +78,8 @@ fn accounts(table: &mut Table, measured: &Measured) {
     ];
     table.row(&cells, Verdict::of(least >= 99.5));
 
-    // Differences are percentages of a thread's life in the window, beyond the known differences of
-    // the accounts.
+    // The differences are percentages of a thread's life in the window. The known differences of
+    // the accounts are taken off.
     let delays = |tid: u32| wake_ups.get(&tid).copied().unwrap_or_default();
     let beyond = |more: u64, less: u64, known: u64| match more.checked_sub(less) {
         Some(difference) => difference.saturating_sub(known),

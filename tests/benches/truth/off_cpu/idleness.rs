@@ -1,4 +1,4 @@
-//! Idle time of blocked threads, compared with programs that know it and with servers whose stacks
+//! Idle time of blocked threads, compared with programs that know it, and with servers whose stacks
 //! show it.
 
 use systemscope_tests::printed::folded::{Line, bare};
@@ -12,7 +12,7 @@ const FLAGS: &str = "-m 0 --reasons --states --nanoseconds";
 const SECONDS: f32 = 5.0;
 const PRECISION: f64 = 0.95;
 
-/// Measures threads made for this purpose, at three loads.
+/// Measures the workload for idle threads, at three loads.
 pub(crate) fn scenarios(table: &mut Table) {
     for Scenario { name, .. } in &Scenario::ALL {
         let mut last = f64::INFINITY;
@@ -42,8 +42,8 @@ pub(crate) fn scenarios(table: &mut Table) {
     }
 }
 
-/// Server program. `serves` is the name of its serving threads, `None` for its first thread alone.
-/// `waits` are the functions in which a serving thread waits for the next request.
+/// Server program. `serves` is the name of its serving threads, or `None` if only its first thread
+/// serves. `waits` has the functions in which a serving thread waits for the next request.
 struct Server {
     start: fn() -> Program,
     serves: Option<&'static str>,
@@ -78,7 +78,7 @@ const SERVERS: [Server; 5] = [
     },
 ];
 
-/// Measures servers under load: their threads wait for the next request in known functions.
+/// Measures servers under load. Their threads wait for the next request in known functions.
 pub(crate) fn servers(table: &mut Table) {
     for Server {
         start,
@@ -122,7 +122,7 @@ pub(crate) fn servers(table: &mut Table) {
     }
 }
 
-/// Returns the blocked time of the serving threads, without threads that did nothing at all.
+/// Returns the blocked time of the serving threads, except threads that did nothing.
 fn blocked<'a>(folded: &'a Folded, serves: Option<&'a str>) -> impl Iterator<Item = &'a Line> {
     let is_its = move |line: &&Line| serves.is_none_or(|comm| line.comm == comm);
     let lines = folded.lines.iter().filter(is_its);

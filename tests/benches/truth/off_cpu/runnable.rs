@@ -9,7 +9,7 @@ use systemscope_tests::{Watch, Workload, accounts_at_rest, cpus_online};
 
 const MOST_PERCENT: f64 = 1.0;
 
-/// Measures threads that only compute: two for each CPU, and one more.
+/// Measures threads that only compute. There are two for each CPU, and one more.
 pub(crate) fn rows(table: &mut Table) {
     let threads = 2 * cpus_online() + 1;
     let mut spinners = Workload::start("spinners", &[threads, 3]);
@@ -63,9 +63,9 @@ pub(crate) fn rows(table: &mut Table) {
     );
 }
 
-/// Returns, by thread, the sum of both times that `perf sched timehist` gives for a wait. The first
-/// is from the switch out to the wake-up, and a preempted thread has none; the second is from there
-/// to the switch in.
+/// Returns the time of all waits that `perf sched timehist` prints, in ns, by thread. A wait has
+/// two times. The first is from the switch off the CPU to the wake-up, and a preempted thread has
+/// none. The second is from the wake-up to the switch back.
 ///
 /// A line has the form ` 123.456789 [0001] spinner[124/123] 1.234 0.001 4.000`, with times in
 /// milliseconds.

@@ -1,13 +1,13 @@
-//! Off CPU for less than -m: the time in each function, estimated from a sample of the intervals.
+//! Waits shorter than -m: the time in each function, estimated from a sample of the intervals.
 
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::truth::short_waits::{ASLEEP, Expected, PUSHED, measure};
 
 const SECONDS: u64 = 10;
-/// Largest error in standard errors. Chance exceeds it once in 370 times.
+/// Largest error in standard errors. Chance exceeds it once in 370 runs.
 const MOST_ERRORS: u64 = 3;
 
-/// Measures sleeps and waits for a CPU of 5 to 900 µs, the same in each round.
+/// Measures sleeps and waits for a CPU of 5 to 900 µs, which are the same in each round.
 pub(crate) fn rows(table: &mut Table) {
     let measured = measure(SECONDS);
     let stacks = measured.stacks();

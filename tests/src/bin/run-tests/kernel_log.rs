@@ -1,6 +1,6 @@
 //! Kernel messages about kernel threads that were runnable but got no CPU for half a minute or
-//! longer. Messages about CPUs that are stuck in the kernel do not count: a tested program could
-//! cause them.
+//! longer. Messages about CPUs that are stuck in the kernel do not count, because a tested program
+//! can cause them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -8,10 +8,11 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-/// Texts of `kernel/workqueue.c` and `kernel/rcu/tree_stall.h`.
+/// Parts of the messages in `kernel/workqueue.c` and `kernel/rcu/tree_stall.h`.
 const STALLS: [&str; 2] = ["workqueue lockup", "kthread starved for"];
 
-/// Kernel log from some time on; the format is in `Documentation/ABI/testing/dev-kmsg`.
+/// Kernel log from the moment that it is opened. `Documentation/ABI/testing/dev-kmsg` describes the
+/// format.
 pub(crate) struct KernelLog(Option<File>);
 
 impl KernelLog {

@@ -7,8 +7,8 @@
 //! reason says why they cannot be quick; `--all` runs them too. With `--until-failure` no test
 //! begins after one has failed.
 //!
-//! Most tests wait most of the time, and run side by side. The tests of [`TIMED`] run after
-//! them, one for each CPU; then the tests of [`ALONE`], one at a time.
+//! Most of the time most tests wait, so tests run side by side. The tests of [`TIMED`] run after
+//! them, at most one for each CPU. The tests of [`ALONE`] run last, one at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod kernel_log;
@@ -28,14 +28,15 @@ use schedule::Schedule;
 
 /// Test programs that compare times.
 const TIMED: [&str; 1] = ["timed"];
-/// Test programs whose tests have the machine to themselves.
+/// Test programs and tests that have the machine to themselves.
 const ALONE: [&str; 2] = ["alone", "collect::hidden_switches"];
-/// Other tests that run at once, for each CPU. Most of them wait, and leave the CPU to the rest.
+/// Number of other tests that run side by side, for each CPU. Most of them wait, and leave the CPU
+/// to the rest.
 const SIDE_BY_SIDE: usize = 4;
 
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
-    let path = arguments.next().expect("what cargo printed, as a file");
+    let path = arguments.next().expect("a file with cargo's output");
     let (flags, words): (Vec<String>, Vec<String>) =
         arguments.partition(|argument| argument.starts_with("--"));
     let until_failure = flags.iter().any(|flag| flag == "--until-failure");

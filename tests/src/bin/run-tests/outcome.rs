@@ -9,9 +9,10 @@ use systemscope_tests::tries::TRIED_AGAIN;
 use crate::kernel_log::KernelLog;
 use crate::programs::Test;
 
-/// Longest time for a test, more than any test takes on any machine. A test that hangs ends then.
+/// Time limit of a test, more than any test takes on any machine. `run-tests` kills a test that
+/// takes longer.
 const LONGEST: Duration = Duration::from_secs(600);
-/// Most runs of a test during which the kernel starved its threads.
+/// Maximum runs of a test during which the kernel starved its threads.
 const TRIES: usize = 3;
 
 /// Result of a test.
@@ -20,14 +21,14 @@ pub(crate) struct Outcome {
     pub(crate) name: String,
     pub(crate) passed: bool,
     pub(crate) took: Duration,
-    /// Reasons of repeated measurements.
+    /// Reasons for repeated measurements.
     pub(crate) tried_again: Vec<String>,
     /// Standard output, then standard error.
     pub(crate) said: String,
 }
 
-/// Runs a test. Runs it again if it failed and the kernel logged meanwhile that it starved threads,
-/// whatever the cause.
+/// Runs a test. Runs the test again if it failed and the kernel logged meanwhile that it starved
+/// threads, whatever the cause.
 pub(crate) fn run(test: &Test) -> Outcome {
     let mut tried_again = Vec::new();
     let mut outcome = loop {
@@ -63,7 +64,7 @@ fn once(test: &Test) -> Outcome {
     let (passed, stdout, stderr) = match finished {
         Ok(finished) => {
             let stdout = String::from_utf8_lossy(&finished.stdout).into_owned();
-            // With a name that no test has, the program succeeds without running any.
+            // A test program succeeds without running a test if no test has the given name.
             let ran = stdout.contains("test result: ok. 1 passed");
             (finished.code == Some(0) && ran, stdout, finished.stderr)
         }

@@ -17,7 +17,7 @@ pub(crate) struct Test {
     pub(crate) executable: PathBuf,
     /// Directory where cargo runs the tests of the package.
     pub(crate) folder: PathBuf,
-    /// The test takes long, or needs a quiet machine.
+    /// True if the test takes long, or needs a quiet machine.
     pub(crate) ignored: bool,
 }
 
@@ -48,8 +48,8 @@ struct Profile {
     test: bool,
 }
 
-/// Ignored tests that `make test-all` leaves out: two programs that other tests start, and a test
-/// of the memory controller, which `make test-kernels` runs.
+/// Ignored tests that `make test-all` leaves out. Two are programs that other tests start. The
+/// third tests the memory controller, and runs in `make test-kernels`.
 const NOT_RUN: [&str; 3] = [
     "signals::tests::helper_watches",
     "stage::makes_a_capture",

@@ -7,10 +7,10 @@ use std::thread;
 use crate::outcome::{self, Outcome};
 use crate::programs::Test;
 
-/// Results of the tests that have run.
+/// Results of the finished tests.
 pub(crate) struct Schedule {
     outcomes: Mutex<Vec<Outcome>>,
-    /// No test begins after one has failed.
+    /// True if no test begins after one has failed.
     until_failure: bool,
 }
 

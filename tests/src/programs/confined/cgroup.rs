@@ -1,4 +1,4 @@
-//! Cgroups of tests, and moves between them.
+//! Cgroups of tests, and moves between cgroups.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,17 +12,18 @@ use std::time::{Duration, Instant};
 use crate::now_ns;
 use crate::programs::tool::PATIENCE;
 
-/// ID of `nobody` and its group, which every machine has.
+/// ID of the user `nobody` and of its group, which every machine has.
 const USER: u32 = 65534;
 
-/// Version-2 cgroup that is removed when dropped. Its processes then move to the test's own cgroup.
+/// Version-2 cgroup that is removed when dropped. Its processes are moved to the test's own cgroup
+/// then.
 #[derive(Debug)]
 pub struct Cgroup {
     folder: PathBuf,
     path: String,
 }
 
-/// Bounds of the time of a move, on CLOCK_MONOTONIC.
+/// Bounds on the time of a move, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved {
     /// Time before the move was requested.
@@ -31,11 +32,11 @@ pub struct Moved {
     pub to_ns: u64,
 }
 
-/// Returns the mount point of version-2 cgroups.
+/// Returns the mount point of cgroup version 2.
 ///
 /// # Panics
 ///
-/// When they are not mounted.
+/// Panics if cgroup version 2 is not mounted.
 pub fn mount() -> PathBuf {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("the mounts");
     let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
@@ -48,28 +49,28 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses, for instance without root.
+    /// Panics if the kernel refuses, for instance without root.
     pub fn new(name: &str) -> Cgroup {
         Cgroup::at(format!("/systemscope-{}-{name}", std::process::id()))
     }
 
-    /// Makes a cgroup inside of this one.
+    /// Makes a cgroup inside this one.
     ///
     /// # Panics
     ///
-    /// When the kernel refuses.
+    /// Panics if the kernel refuses.
     pub fn inside(&self, name: &str) -> Cgroup {
         Cgroup::at(format!("{}/{name}", self.path))
     }
 
-    /// Makes a threaded cgroup inside of this one, which takes single threads.
+    /// Makes a threaded cgroup inside this one. A threaded cgroup takes single threads.
     ///
     /// # Panics
     ///
-    /// When the kernel refuses.
+    /// Panics if the kernel refuses.
     pub fn of_threads_inside(&self, name: &str) -> Cgroup {
         let cgroup = self.inside(name);
-        fs::write(cgroup.folder.join("cgroup.type"), "threaded").expect("one of threads");
+        fs::write(cgroup.folder.join("cgroup.type"), "threaded").expect("make the cgroup threaded");
         cgroup
     }
 
@@ -78,16 +79,16 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the kernel refuses.
+    /// Panics if the kernel refuses.
     pub fn delegate(&self) {
         chown(&self.folder, Some(USER), Some(USER)).expect("give the cgroup to a user");
     }
 
-    /// Makes a cgroup inside of this one as the user to whom this one was delegated.
+    /// Makes a cgroup inside this one, as the user to whom this one was delegated.
     ///
     /// # Panics
     ///
-    /// When the user may not.
+    /// Panics if the user is not allowed to.
     pub fn inside_by_user(&self, name: &str) -> Cgroup {
         let folder = self.folder.join(name);
         let mut mkdir = Command::new("mkdir");
@@ -103,35 +104,35 @@ impl Cgroup {
         Cgroup { folder, path }
     }
 
-    /// Returns its directory in the file system.
+    /// Returns the cgroup's directory in the file system.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns its path in the form of `/proc/PID/cgroup`.
+    /// Returns the cgroup's path in the form of `/proc/PID/cgroup`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the ID that the kernel gives it.
+    /// Returns the ID that the kernel gives the cgroup.
     pub fn id(&self) -> u64 {
         fs::metadata(&self.folder).expect("its folder").ino()
     }
 
-    /// Moves a process into it.
+    /// Moves a process into the cgroup.
     ///
     /// # Panics
     ///
-    /// When the process is gone.
+    /// Panics if the process is gone.
     pub fn take(&self, pid: u32) -> Moved {
         put(&self.folder, "cgroup.procs", pid)
     }
 
-    /// Moves a thread into it. The thread's process must be in the same domain of cgroups.
+    /// Moves a thread into the cgroup. The thread's process must be in the same domain of cgroups.
     ///
     /// # Panics
     ///
-    /// When the thread is gone.
+    /// Panics if the thread is gone.
     pub fn take_thread(&self, tid: u32) -> Moved {
         put(&self.folder, "cgroup.threads", tid)
     }
@@ -140,7 +141,7 @@ impl Cgroup {
     ///
     /// # Panics
     ///
-    /// When the process is gone.
+    /// Panics if the process is gone.
     pub fn release(&self, pid: u32) -> Moved {
         put(&home(), "cgroup.procs", pid)
     }
@@ -150,7 +151,7 @@ impl Cgroup {
 fn home() -> PathBuf {
     let own = fs::read_to_string("/proc/self/cgroup").expect("the test's cgroup");
     let path = own.lines().find_map(|line| line.strip_prefix("0::"));
-    mount().join(path.expect("one of version 2").trim_start_matches('/'))
+    mount().join(path.expect("a cgroup of version 2").trim_start_matches('/'))
 }
 
 fn put(folder: &Path, file: &str, id: u32) -> Moved {
@@ -166,7 +167,7 @@ fn put(folder: &Path, file: &str, id: u32) -> Moved {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let deadline = Instant::now() + PATIENCE;
-        // A process that has ended stays in its cgroup until its parent collects it.
+        // A process that has ended stays in its cgroup until its parent waits for it.
         while let Err(error) = fs::remove_dir(&self.folder) {
             if error.kind() == ErrorKind::NotFound || Instant::now() > deadline {
                 break;

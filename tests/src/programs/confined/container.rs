@@ -1,4 +1,4 @@
-//! Workload in namespaces of its own.
+//! Workload in a PID namespace of its own.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::process::Command;
 use crate::programs::workload::scratch;
 use crate::{Tool, Workload, WorkloadBuilder, binary};
 
-/// Workload in a PID namespace of its own, and a way to start tools inside.
+/// Workload in a PID namespace of its own, in which tools can be started.
 #[derive(Debug)]
 pub struct Container {
     workload: Workload,
-    /// Process ID of the workload outside; inside it is 1.
+    /// Process ID of the workload outside the namespace. Inside the namespace the ID is 1.
     pub outer_pid: u32,
 }
 
@@ -34,7 +34,7 @@ impl Container {
         }
     }
 
-    /// Returns a tool that starts inside, in the root directory.
+    /// Returns a tool that starts inside the namespace, in the root directory.
     pub fn enter(&self, tool: &str) -> Tool {
         assert_ne!(self.workload.pid(), self.outer_pid);
         Tool::at(Path::new("nsenter"))

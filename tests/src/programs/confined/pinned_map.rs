@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::programs::workload::scratch;
 
-/// BPF map that is pinned in a file system of its own.
+/// Pinned BPF map in a BPF file system of its own.
 #[derive(Debug)]
 pub struct PinnedMap {
     map: MapHandle,
@@ -17,16 +17,16 @@ pub struct PinnedMap {
 }
 
 impl PinnedMap {
-    /// Makes an empty map of the kind that bcc's documents describe.
+    /// Makes an empty map of the type that bcc's documents describe.
     pub fn of_ids() -> PinnedMap {
         PinnedMap::new(MapType::Hash, size_of::<u64>() as u32, "idset")
     }
 
-    /// Makes an empty map of any kind, with keys of `key_size` bytes.
+    /// Makes an empty map of any type, with keys of `key_size` bytes.
     ///
     /// # Panics
     ///
-    /// When the kernel refuses, for instance without root.
+    /// Panics if the kernel refuses, for instance without root.
     pub fn new(kind: MapType, key_size: u32, name: &str) -> PinnedMap {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
@@ -45,7 +45,7 @@ impl PinnedMap {
         self.folder.path().join("pinned")
     }
 
-    /// Returns the directory in which nothing but the map is pinned.
+    /// Returns the directory in which only the map is pinned.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -54,17 +54,17 @@ impl PinnedMap {
     ///
     /// # Panics
     ///
-    /// When the map is full.
+    /// Panics if the map is full.
     pub fn add(&self, id: u64) {
         let added = self.map.update(&id.to_ne_bytes(), &[0; 4], MapFlags::ANY);
-        added.expect("room in the map");
+        added.expect("add an ID to the map");
     }
 
     /// Removes an ID.
     ///
     /// # Panics
     ///
-    /// When it is not in the map.
+    /// Panics if the ID is not in the map.
     pub fn remove(&self, id: u64) {
         self.map
             .delete(&id.to_ne_bytes())

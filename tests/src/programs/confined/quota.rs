@@ -1,4 +1,4 @@
-//! CPU quota of a cgroup, of version 2 or 1: whichever has the cpu controller.
+//! CPU quota of a cgroup, of the cgroup version that has the cpu controller.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ impl Quota {
     ///
     /// # Panics
     ///
-    /// When there is no cpu controller, or without root.
+    /// Panics if no cgroup version has the cpu controller, or without root.
     pub fn of_percent(percent: u64) -> Quota {
         let name = format!("systemscope-{}-quota", std::process::id());
         let quota_us = PERIOD_US * percent / 100;
@@ -42,7 +42,7 @@ impl Quota {
     ///
     /// # Panics
     ///
-    /// When the process is gone.
+    /// Panics if the process is gone.
     pub fn take(&self, pid: u32) {
         write(&self.folder.join("cgroup.procs"), &pid.to_string());
     }
@@ -51,7 +51,7 @@ impl Quota {
     ///
     /// # Panics
     ///
-    /// When the kernel does not account it.
+    /// Panics if the kernel does not account this time.
     pub fn used_up_ns(&self) -> u64 {
         let stat = fs::read_to_string(self.folder.join("cpu.stat")).expect("its account");
         let fields = stat.lines().filter_map(|line| line.split_once(' '));
@@ -75,7 +75,7 @@ fn version_1_mount() -> Option<PathBuf> {
     mount.split(' ').nth(4).map(PathBuf::from)
 }
 
-/// Returns the root of version 2, after giving its children the cpu controller.
+/// Gives the cpu controller to the children of the root of version 2, and returns the root.
 fn version_2_root() -> PathBuf {
     let mount = cgroup::mount();
     write(&mount.join("cgroup.subtree_control"), "+cpu");

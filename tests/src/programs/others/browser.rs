@@ -1,4 +1,4 @@
-//! Headless Chromium, which reads the pages that users open in a browser.
+//! Headless Chromium, which loads pages as users do.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::programs::peers::installed;
 use crate::programs::workload::scratch;
 
-/// Flags for a machine without a screen and without a network, where root runs it.
+/// Flags for a machine without a screen and without a network, on which root runs Chromium.
 const FLAGS: [&str; 9] = [
     "--headless",
     "--no-sandbox",
@@ -17,10 +17,10 @@ const FLAGS: [&str; 9] = [
     "--disable-sync",
     "--no-first-run",
     "--allow-file-access-from-files",
-    // Virtual time of the page in ms. It passes as fast as the page does its work.
+    // Virtual time of the page, in ms. It passes as fast as the page completes its work.
     "--virtual-time-budget=20000",
 ];
-/// Page of speedscope that `make test` installs from `tests/viewers/package.json`.
+/// Page of speedscope, which `make test` installs from `tests/viewers/package.json`.
 const SPEEDSCOPE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/viewers/node_modules/speedscope/dist/release/index.html"
@@ -30,7 +30,7 @@ const SPEEDSCOPE: &str = concat!(
 ///
 /// # Panics
 ///
-/// When there is no Chromium, or it fails.
+/// Panics if Chromium is missing or fails.
 #[must_use]
 pub fn document(page: &str) -> String {
     let profile = scratch();
@@ -50,12 +50,12 @@ pub fn document(page: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Loads `file` into a frame, runs `script` with the frame's window as `shown`, and returns its
-/// result.
+/// Loads `file` into a frame, runs `script`, and returns the script's result. The script finds the
+/// frame's window in `shown`.
 ///
 /// # Panics
 ///
-/// When [`document`] panics, when the file does not exist, or when the script does not end.
+/// Panics if [`document`] panics, if the file does not exist, or if the script does not end.
 #[must_use]
 pub fn ask(file: &Path, script: &str) -> String {
     assert!(file.exists(), "no {}", file.display());
@@ -78,7 +78,7 @@ frame.src = 'file://{}';
     let said = document
         .split_once("<pre>")
         .and_then(|(_, rest)| rest.split_once("</pre>"));
-    let (said, _) = said.unwrap_or_else(|| panic!("the page said nothing: {document}"));
+    let (said, _) = said.unwrap_or_else(|| panic!("the page has no result: {document}"));
     said.to_owned()
 }
 
@@ -87,7 +87,7 @@ frame.src = 'file://{}';
 ///
 /// # Panics
 ///
-/// When [`document`] panics, when speedscope is not installed, or when it does not show the file.
+/// Panics if [`document`] panics, if speedscope is not installed, or if it does not show the file.
 #[must_use]
 pub fn speedscope(file: &Path) -> Vec<(String, f64)> {
     let folder = scratch();

@@ -24,7 +24,7 @@ pub struct Site {
 ///
 /// # Panics
 ///
-/// When it is not installed.
+/// Panics if the program is not installed.
 pub fn from_pypi(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("pypi/venv/bin");
     let path = folder.join(name);
@@ -33,16 +33,17 @@ pub fn from_pypi(name: &str) -> PathBuf {
 }
 
 impl Site {
-    /// Starts the site, and waits until it answers.
+    /// Starts the site, and waits until the site answers.
     ///
     /// # Panics
     ///
-    /// When it does not answer.
+    /// Panics if the site does not answer.
     pub fn start() -> Site {
         let folder = scratch();
         let port = free_port();
         let mut command = Command::new(from_pypi("python"));
-        // The script's first line names the Python of the directory it was first installed in.
+        // The script's first line names the Python of the directory in which the script was first
+        // installed.
         command.arg(from_pypi("gunicorn"));
         command.args(["--workers=2", "--worker-class=gthread", "--threads=2"]);
         command.args(["--log-level=warning", "--no-control-socket"]);

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use crate::Running;
 use crate::programs::workload::scratch;
 
-/// Server with a database in a directory of its own, ended when dropped. It needs no service
-/// manager, and listens only on a socket in that directory.
+/// Server with a database in a directory of its own, ended when dropped. The server needs no
+/// service manager, and listens only on a socket in that directory.
 #[derive(Debug)]
 pub struct Server {
     running: Running,
@@ -74,7 +74,7 @@ impl Server {
             let runs = server.running.is_running();
             assert!(
                 runs && Instant::now() < deadline,
-                "mariadbd does not come up"
+                "mariadbd does not start to listen"
             );
             sleep(Duration::from_millis(50));
         }
@@ -92,7 +92,7 @@ impl Server {
         self.running.pid()
     }
 
-    /// Starts clients that read until dropped.
+    /// Starts sysbench with `clients` connections that read until dropped.
     pub fn keep_busy(&self, clients: u32) -> Running {
         let mut command = Command::new("sysbench");
         command.args(self.sysbench("run", clients));
@@ -101,7 +101,7 @@ impl Server {
         running
     }
 
-    /// Returns the transactions a second that `clients` get in `seconds`.
+    /// Returns the number of transactions a second that `clients` connections reach in `seconds`.
     pub fn transactions_per_second(&self, clients: u32, seconds: u32) -> f64 {
         let mut command = Command::new("sysbench");
         command.args(self.sysbench("run", clients));

@@ -1,4 +1,5 @@
-//! nginx of the test's own. A test can replace and end its workers one generation at a time.
+//! nginx server of the test's own. A test can replace and end the server's workers one generation
+//! at a time.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -34,22 +35,22 @@ pub struct Visitor {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Requests that are incomplete: a worker does not end as long as it has one.
+/// Incomplete requests. A worker does not end as long as it has one of them.
 #[derive(Debug)]
 pub struct OpenVisits(#[expect(dead_code, reason = "held open")] Vec<TcpStream>);
 
 impl Nginx {
-    /// Starts it with `workers` workers, and waits until they are there.
+    /// Starts nginx with `workers` workers, and waits until they run.
     ///
     /// # Panics
     ///
-    /// When they do not start.
+    /// Panics if the workers do not start.
     pub fn start(workers: usize) -> Nginx {
         let folder = scratch();
         let port = free_port();
         let root = folder.path().display();
         fs::write(folder.path().join("index.html"), vec![b'x'; 8192]).expect("a file to serve");
-        // With a socket for each worker the kernel distributes connections to all of them.
+        // With one socket for each worker the kernel distributes connections to all workers.
         let configuration = format!(
             "user root; daemon off; worker_processes {workers}; pid {root}/pid;
             error_log {root}/error;
@@ -81,7 +82,7 @@ impl Nginx {
         self.running.pid()
     }
 
-    /// Returns the IDs of the workers in ascending order, including workers that are about to end.
+    /// Returns the IDs of the workers in ascending order, including workers that are ending.
     pub fn workers(&self) -> Vec<u32> {
         let mut workers = children_of(self.pid());
         workers.retain(|&pid| command_line(pid).starts_with("nginx: worker process"));
@@ -95,7 +96,7 @@ impl Nginx {
         let (port, until) = (self.port, Arc::clone(&is_done));
         let thread = thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
-                // While nginx replaces its workers, a connection may fail.
+                // A connection may fail while nginx replaces its workers.
                 let _ = ask(port);
             }
         });
@@ -109,7 +110,7 @@ impl Nginx {
     ///
     /// # Panics
     ///
-    /// When a worker gets none.
+    /// Panics if a worker gets no request.
     pub fn begin_visits(&self) -> OpenVisits {
         let workers = self.workers();
         let before: Vec<usize> = workers.iter().map(|&pid| sockets_of(pid)).collect();
@@ -120,33 +121,33 @@ impl Nginx {
             visits.push(stream);
             sleep(Duration::from_millis(5));
             let now = workers.iter().map(|&pid| sockets_of(pid));
-            // One more socket may belong to another client that requests pages meanwhile.
+            // Another client that requests pages may have one more socket meanwhile.
             now.zip(&before).all(|(now, before)| now > before + 1)
         });
         OpenVisits(visits)
     }
 
-    /// Makes nginx replace its workers. The old ones get the order to end, and end once their
-    /// `visits` are over. Returns the accounts that the kernel has of them then.
+    /// Makes nginx replace its workers. The old workers end once their `visits` are over. Returns
+    /// the accounts that the kernel has of the old workers then.
     ///
     /// # Panics
     ///
-    /// When they do not end, or when no workers replace them.
+    /// Panics if the old workers do not end, or if no workers replace them.
     pub fn reload(&self, visits: OpenVisits) -> Vec<(u32, Account)> {
         let old = self.workers();
         self.running.signal(Signal::HUP);
-        wait_until("the old workers are told to end", || {
+        wait_until("the old workers shut down", || {
             let told = |&pid: &u32| command_line(pid).ends_with("is shutting down");
             old.iter().all(told) && self.workers().len() == 2 * old.len()
         });
         self.accounts_of_ended(&old, || drop(visits))
     }
 
-    /// Ends nginx, and returns the accounts that the kernel has of the workers then.
+    /// Ends nginx, and returns the accounts that the kernel has of its workers then.
     ///
     /// # Panics
     ///
-    /// When it does not end.
+    /// Panics if nginx does not end.
     pub fn finish(self) -> (Vec<(u32, Account)>, Finished) {
         let workers = self.workers();
         let accounts = self.accounts_of_ended(&workers, || {
@@ -154,14 +155,14 @@ impl Nginx {
                 let pid = Pid::from_raw(pid.cast_signed()).expect("a process ID");
                 kill_process(pid, Signal::TERM).expect("end a worker");
             }
-            // The signal must come before nginx can fork other workers.
+            // The signal must come before nginx forks other workers.
             self.running.signal(Signal::TERM);
         });
         (accounts, self.running.finish_within(PATIENCE))
     }
 
     /// Ends workers by calling `end`, and returns their accounts. nginx is stopped meanwhile, so
-    /// that the workers remain as zombies, whose accounts no longer change.
+    /// the workers remain as zombies, and their accounts no longer change.
     fn accounts_of_ended(&self, workers: &[u32], end: impl FnOnce()) -> Vec<(u32, Account)> {
         self.running.signal(Signal::STOP);
         wait_until("nginx stands still", || {
@@ -215,7 +216,8 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().expect("its number").port()
 }
 
-/// Returns the path of nginx in distributions: a user's PATH does not contain sbin.
+/// Returns the path of nginx. Distributions install nginx in a directory that a user's PATH does
+/// not contain.
 fn server() -> PathBuf {
     let places = ["/usr/sbin/nginx", "/usr/bin/nginx"].map(PathBuf::from);
     let mut places = places.into_iter();
@@ -241,7 +243,7 @@ fn sockets_of(pid: u32) -> usize {
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "timed out before {what}");
         sleep(Duration::from_millis(5));
     }
 }

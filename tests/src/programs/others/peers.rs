@@ -14,32 +14,32 @@ use crate::truth::account::threads_of;
 use crate::truth::statistics::programs;
 use crate::{Account, Finished, Running, Tool, binary, programs::tool};
 
-/// Profiler with its arguments, in which `PID` stands for its target and `FILE` for a file of its
-/// own.
+/// Command line of a profiler, in which `PID` stands for the target and `FILE` for a file of the
+/// profiler's own.
 #[derive(Clone, Debug)]
 pub struct Profiler {
-    /// Name for the tables.
+    /// Name in the tables.
     pub name: String,
     program: PathBuf,
     arguments: Vec<String>,
-    /// The profiler prints a line when it measures.
+    /// True if the profiler prints a line when it measures.
     announces: bool,
 }
 
-/// Attached profiler.
+/// Profiler that is attached.
 #[derive(Debug)]
 pub struct Attached {
     running: Running,
     folder: TempDir,
 }
 
-/// Time that is long enough for any of them to attach.
+/// Time in which every profiler that prints no such line attaches.
 const UNTIL_ATTACHED: Duration = Duration::from_millis(1200);
-/// Longest time to end: perf and bpftrace may have much to print.
+/// Longest time to end. perf and bpftrace may print much.
 const UNTIL_ENDED: Duration = Duration::from_secs(30);
 
-/// bcc's offcputime as a script, with the one hook that needs no kprobe. It measures the threads
-/// for which LEAVES holds.
+/// bcc's offcputime as a script, without kprobes: one tracepoint is enough. The script measures the
+/// threads for which LEAVES holds.
 const BPFTRACE_OFF_CPU: &str = "tracepoint:sched:sched_switch {
 	if (LEAVES) { @start[args->prev_pid] = nsecs; @stack[args->prev_pid] = ustack; }
 	$start = @start[args->next_pid];
@@ -64,8 +64,9 @@ impl Profiler {
         }
     }
 
-    /// Returns a tool of libbpf-tools by the name that Debian or Fedora give it. A program beside
-    /// `systemscope` does not count: `make install` put it there, and it is ours.
+    /// Returns a tool of libbpf-tools by the name that Debian or Fedora gives it. A program beside
+    /// `systemscope` does not count, because `make install` installs the tools of this project
+    /// there.
     pub fn libbpf_tools(tool: &str, arguments: &str) -> Option<Profiler> {
         let names = [tool.to_owned(), format!("bpf-{tool}")];
         let is_theirs = |path: &PathBuf| !path.with_file_name("systemscope").exists();
@@ -90,7 +91,7 @@ impl Profiler {
         })
     }
 
-    /// Returns `perf record` of one process, on the clock that needs no hardware.
+    /// Returns `perf record` of one process, on the clock that needs no hardware counter.
     pub fn perf_record(hertz: u64, call_graph: &str) -> Option<Profiler> {
         let perf = Profiler::perf(&format!(
             "record -q -e cpu-clock -F {hertz} --call-graph {call_graph} --user-callchains -p PID -o FILE"
@@ -101,7 +102,7 @@ impl Profiler {
         })
     }
 
-    /// Returns bpftrace with user stacks off the CPU, of one process or of all.
+    /// Returns bpftrace with user stacks off the CPU, of one process or of all processes.
     pub fn bpftrace_off_cpu(of_one: bool) -> Option<Profiler> {
         let leaves = if of_one {
             "pid == PID"
@@ -111,7 +112,7 @@ impl Profiler {
         Profiler::bpftrace("bpftrace", BPFTRACE_OFF_CPU.replace("LEAVES", leaves))
     }
 
-    /// Returns bpftrace with user stacks of samples, of one process or of all.
+    /// Returns bpftrace with user stacks of samples, of one process or of all processes.
     pub fn bpftrace_on_cpu(hertz: u64, of_one: bool) -> Option<Profiler> {
         let filter = if of_one { "pid == PID" } else { "pid != 0" };
         let script = BPFTRACE_ON_CPU.replace("FILTER", filter);
@@ -140,7 +141,7 @@ impl Profiler {
         })
     }
 
-    /// Starts it on a process and waits until it is attached.
+    /// Starts the profiler on a process, and waits until the profiler is attached.
     pub fn attach(&self, pid: u32) -> Attached {
         let mut attached = self.start(pid);
         if self.announces {
@@ -153,9 +154,9 @@ impl Profiler {
         attached
     }
 
-    /// Starts it on a process, and returns the time until its first BPF program is loaded. It is
-    /// not attached yet by then. Returns `None` if it ends before: bpftrace does so if tracefs is
-    /// not mounted.
+    /// Starts the profiler on a process, and returns the time until its first BPF program is
+    /// loaded. The profiler is not attached yet then. Returns `None` if the profiler ends before:
+    /// bpftrace does so if tracefs is not mounted.
     pub fn time_to_load(&self, pid: u32) -> Option<Duration> {
         let others = programs();
         let begun = Instant::now();
@@ -186,14 +187,14 @@ impl Profiler {
                         .replace("FILE", file),
                 )
             });
-        // bpftrace's maps are small by default.
+        // The default size of bpftrace's maps is too small.
         let tool = tool.env("BPFTRACE_MAP_KEYS_MAX", "65536");
         let running = tool.in_folder(folder.path()).start();
         Attached { running, folder }
     }
 }
 
-/// Calls `work` while `profiler`, if there is one, watches a process.
+/// Calls `work` while `profiler`, if any, watches a process.
 pub fn beside<T>(profiler: Option<&Profiler>, pid: u32, work: impl FnOnce() -> T) -> T {
     let attached = profiler.map(|profiler| profiler.attach(pid));
     let done = work();
@@ -202,12 +203,12 @@ pub fn beside<T>(profiler: Option<&Profiler>, pid: u32, work: impl FnOnce() -> T
 }
 
 impl Attached {
-    /// Returns its process ID.
+    /// Returns the process ID of the profiler.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// Returns the CPU time of its threads so far, in ns.
+    /// Returns the CPU time of the profiler's threads so far, in ns.
     pub fn cpu_ns(&self) -> u64 {
         let pid = self.running.pid();
         let threads = threads_of(pid).into_iter();
@@ -215,8 +216,8 @@ impl Attached {
         accounts.map(|account| account.running_ns).sum()
     }
 
-    /// Ends it with SIGINT, as Ctrl-C does. Returns its output and the file it wrote; `None` if it
-    /// does not end.
+    /// Ends the profiler with SIGINT, as Ctrl-C does. Returns the profiler's output and file, or
+    /// `None` if the profiler does not end.
     pub fn stop(self) -> Option<(Finished, Recording)> {
         self.running.signal(Signal::INT);
         let finished = self.running.try_finish_within(UNTIL_ENDED).ok()?;
@@ -229,12 +230,12 @@ impl Attached {
 pub struct Recording(TempDir);
 
 impl Recording {
-    /// Returns its text; empty if there is no file.
+    /// Returns the text of the file. The text is empty if there is no file.
     pub fn text(&self) -> String {
         fs::read_to_string(self.0.path().join("data")).unwrap_or_default()
     }
 
-    /// Returns the output of a `perf` command that reads it; `None` if the command fails.
+    /// Returns the output of a `perf` command that reads the file, or `None` if the command fails.
     pub fn perf(&self, arguments: &str) -> Option<String> {
         let tool = Tool::at(&installed("perf")?).args(arguments).arg("-i");
         let finished = tool.arg(self.0.path().join("data")).start();

@@ -17,8 +17,9 @@ pub struct Podman {
     name: String,
 }
 
-/// Script that runs Podman with files of its own below `$1`. It mounts only version 2 of cgroups,
-/// because container runtimes do not support a mixture. Rights and limits are the test's own.
+/// Script that runs Podman with files of its own below `$1`. The script mounts only cgroup version
+/// 2, because container runtimes do not support both versions together. The container has the
+/// rights and limits of the test.
 const PODMAN: &str = r#"
     state=$1; shift
     mount --make-rprivate / && umount -l /sys/fs/cgroup &&
@@ -26,7 +27,7 @@ const PODMAN: &str = r#"
     exec podman --root "$state/containers/storage" --runroot "$state/run" \
         --storage-driver vfs --runtime runc --cgroup-manager cgroupfs "$@"
 "#;
-/// Options of a container that any machine can run.
+/// Options with which a container runs on any machine.
 const RUN: [&str; 12] = [
     "run",
     "--interactive",
@@ -54,7 +55,7 @@ impl Podman {
     ///
     /// # Panics
     ///
-    /// When the container does not start.
+    /// Panics if the container does not start.
     pub fn run(name: &str) -> Podman {
         let state = scratch();
         let folder = scratch();
@@ -72,7 +73,7 @@ impl Podman {
         }
     }
 
-    /// Returns the directory that takes the place of `/var/lib`, with the files of all containers.
+    /// Returns the directory that replaces `/var/lib`, with the files of all containers.
     pub fn state(&self) -> &Path {
         self.state.path()
     }
@@ -82,7 +83,7 @@ impl Podman {
         self.inspect("{{.Id}}")
     }
 
-    /// Returns the process ID of `simple` outside of its container.
+    /// Returns the process ID of `simple` outside the container.
     pub fn pid(&self) -> u32 {
         let pid = self.inspect("{{.State.Pid}}");
         pid.parse().expect("a PID")

@@ -4,8 +4,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Name of an environment variable. With it, tests run every installed version of Python; without
-/// it, they run the distribution's and the newest.
+/// Name of an environment variable. If it is set, tests run every installed version of Python.
+/// Otherwise they run the distribution's and the newest version.
 pub const ALL_VERSIONS: &str = "SYSTEMSCOPE_ALL_VERSIONS";
 
 /// Python interpreter.
@@ -13,16 +13,18 @@ pub const ALL_VERSIONS: &str = "SYSTEMSCOPE_ALL_VERSIONS";
 pub struct Python {
     /// Path of the program.
     pub path: PathBuf,
-    /// The interpreter has the names of its static functions, as one that was built here.
+    /// True if the interpreter has the names of its static functions, as an interpreter that was
+    /// built on this machine has.
     pub has_symbols: bool,
 }
 
-/// Returns the distribution's Python, and the newest of versions 3.8 to 3.14 that pyenv or
-/// `scripts/pythons/fetch.sh` has installed. With [`ALL_VERSIONS`] it returns all of these.
+/// Returns the distribution's Python and the newest of the versions 3.8 to 3.14 that pyenv or
+/// `scripts/pythons/fetch.sh` has installed. With [`ALL_VERSIONS`] all installed versions are
+/// returned.
 ///
 /// # Panics
 ///
-/// When the distribution has none.
+/// Panics if the distribution has no Python.
 pub fn pythons() -> Vec<Python> {
     let path = PathBuf::from("/usr/bin/python3");
     assert!(path.exists(), "no {}", path.display());
@@ -42,7 +44,8 @@ pub fn pythons() -> Vec<Python> {
     [distributions].into_iter().chain(others).collect()
 }
 
-/// Returns the versions in a directory that has a subdirectory for each, with their minor versions.
+/// Returns the versions in a directory with one subdirectory for each version, with their minor
+/// versions.
 fn versions(folder: &Path, has_symbols: bool) -> Vec<(u32, Python)> {
     let folders = fs::read_dir(folder).into_iter().flatten().flatten();
     let pythons = folders.filter_map(|folder| {
@@ -54,8 +57,8 @@ fn versions(folder: &Path, has_symbols: bool) -> Vec<(u32, Python)> {
     pythons.collect()
 }
 
-/// Returns the distribution's Python, and the oldest and the newest of the others. Tests use them
-/// for what depends on how frames are read, and not on the layout of each version.
+/// Returns the distribution's Python, and the oldest and the newest of the others. Tests use these
+/// versions if they depend on how frames are read, but not on the layout of each version.
 pub fn some_pythons() -> Vec<Python> {
     let mut pythons = pythons();
     if pythons.len() > 3 {
@@ -64,7 +67,7 @@ pub fn some_pythons() -> Vec<Python> {
     pythons
 }
 
-/// Returns the Y of a supported version 3.Y.Z.
+/// Returns Y for a supported version 3.Y.Z.
 fn minor_version(version: &str) -> Option<u32> {
     let (minor, patch) = version.strip_prefix("3.")?.split_once('.')?;
     patch.parse::<u32>().ok()?;

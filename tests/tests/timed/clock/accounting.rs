@@ -1,5 +1,5 @@
-//! A thread's three states add up to its life. They agree with the kernel's account and with what
-//! the program measured itself.
+//! A thread's three states add up to its life. They agree with the kernel's account, and with the
+//! times that the program measured itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::output::{assert_close, per_mille};
@@ -12,9 +12,9 @@ use systemscope_tests::{
 
 const WORKERS: u64 = 3;
 
-/// Measures in a window with little stolen time. The kernel leaves the time that the hypervisor
-/// took out of a thread's running time, and no clock inside the machine can do that. A window with
-/// much stolen time is measured again.
+/// Measures in a window with little stolen time. The kernel leaves stolen time out of a thread's
+/// running time, and no clock inside the machine can do that. A window with much stolen time is
+/// measured again.
 fn measure_calm(attach: impl Fn(u32) -> Watch) -> Measured {
     least_stolen(|| {
         let measured = phases::measure(Workload::start("phases", &[2, WORKERS]), &attach);
@@ -23,8 +23,8 @@ fn measure_calm(attach: impl Fn(u32) -> Watch) -> Measured {
     })
 }
 
-/// Checks that a thread's states agree with the kernel's account within 1 %, or within 0.1 % of its
-/// life where a state is short. Stolen time may belong to any thread.
+/// Checks that a thread's states agree with the kernel's account within 1 %. If a state is short,
+/// it may be off by 0.1 % of the thread's life. Stolen time may belong to any thread.
 fn assert_agrees(row: &ClockRow, kernel: &Account, delays: Delays, stolen_ns: u64) {
     let what = |name: &str| format!("{} {name} ns, hypervisor's {stolen_ns}", row.comm);
     let lifetime = row.lifetime_ns();
@@ -38,10 +38,10 @@ fn assert_agrees(row: &ClockRow, kernel: &Account, delays: Delays, stolen_ns: u6
             what(name)
         );
     };
-    // The kernel books the time from a wake-up that preempts to the switch as running. The kernel
-    // books the time from a wake-up to the run queue as blocked. The clock counts both as runnable.
-    // The kernel books the sleep of a thread after a move to another CPU as runnable. The clock
-    // counts that sleep as blocked.
+    // The kernel counts the time from a preempting wake-up to the switch as running. The kernel
+    // counts the time from a wake-up to the arrival on a run queue as blocked. The clock counts
+    // both as runnable. The kernel counts the sleep of a thread after a move to another CPU as
+    // runnable, and the clock counts it as blocked.
     let (arriving, preempting) = (delays.arriving_ns, delays.preempting_ns);
     let running = kernel.running_ns;
     let least = running.saturating_sub(preempting);
@@ -73,8 +73,8 @@ fn every_thread_adds_up_and_agrees_with_the_kernel() {
     patiently(assert_every_thread_agrees);
 }
 
-/// Checks the states of each thread. A wake-up that the machine hides leaves a wait for a CPU that
-/// only the kernel books.
+/// Checks the states of each thread. If the machine hides a wake-up, only the kernel counts the
+/// wait for a CPU after it.
 fn assert_every_thread_agrees() {
     let measured = measure_calm(|pid| Watch::offcputime(pid, ""));
     let Measured {
@@ -140,13 +140,13 @@ fn assert_time_is_in_the_function() {
         let tid = u32::try_from(phases.told(&format!("worker-{worker}"))).unwrap();
         let stacks = seen.folded.of_thread(tid);
         let preempted = stacks.under("f");
-        // `computed` is the time that f took on a CPU. `elsewhere` is the rest of the running time
-        // that the kernel booked.
+        // `computed` is the time that f ran on a CPU. `elsewhere` is the rest of the running time
+        // in the kernel's account.
         let computed = phases.told(&format!("f-{worker}")) - preempted.total();
         let elsewhere = kernel[&tid].running_ns.saturating_sub(computed);
         for function in ["g", "h", "i"] {
             let waited = stacks.under(function);
-            // A thread that was preempted may have had no frame of its own yet.
+            // A thread that is preempted may not have a frame of its own yet.
             assert!(
                 waited
                     .marked("_[o]")
@@ -155,8 +155,8 @@ fn assert_time_is_in_the_function() {
                     .all(|line| line.has_path(&["work", "one_round", function])),
                 "callers of {function}: {waited:#?}"
             );
-            // The program's own measure of the function includes time on a CPU, at most
-            // `elsewhere`.
+            // The program's own measure of the function includes time on a CPU. That time is at
+            // most `elsewhere`.
             let truth = phases.told(&format!("{function}-{worker}"));
             let tolerance = per_mille(truth, 10).max(per_mille(seen.window_ns(), 1));
             let least = truth.saturating_sub(elsewhere + tolerance + stolen_ns);
@@ -171,14 +171,14 @@ fn assert_time_is_in_the_function() {
             0,
             "f never blocks: {preempted:#?}"
         );
-        // The program's own measure is the lower limit of the running time, the kernel's account
-        // the upper limit.
+        // The program's own measure is the lower limit of the running time, and the kernel's
+        // account is the upper limit.
         let clock = seen.clocks.iter().find(|row| row.tid == tid).unwrap();
         let most = kernel[&tid].running_ns;
         let tolerance = per_mille(most, 10) + stolen_ns;
         assert!(
             (computed - tolerance..=most + tolerance).contains(&clock.running_ns),
-            "worker {worker} computed {computed} ns, the kernel booked {most}: {clock:?}"
+            "worker {worker} computed {computed} ns, the kernel counted {most}: {clock:?}"
         );
     }
 }

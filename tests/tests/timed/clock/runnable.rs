@@ -69,7 +69,7 @@ fn assert_all_time_off_cpu() {
             .all(|frame| !frame.ends_with("_[r]") && !frame.ends_with("_[o]")),
         "{folded:#?}"
     );
-    // There are twice as many threads as CPUs. At any moment at least half of the threads have no
+    // There are twice as many threads as CPUs, so at any time at least half of the threads have no
     // CPU. Intervals below the threshold of 1 us and fractions of a microsecond are missing.
     let off_cpu = folded.under("spin").total();
     let least = threads * 2_000_000 / 2;

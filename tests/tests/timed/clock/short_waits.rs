@@ -1,10 +1,11 @@
-//! Sampled waits that are shorter than `-m`: their functions, and their sums against the clock.
+//! Sampled waits that are shorter than `-m`: the functions of the waits, and their sums against the
+//! clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::truth::short_waits::{ASLEEP, Measured, PERIOD_NS, PUSHED, measure};
 use systemscope_tests::{Turn, patiently};
 
-/// Tolerance in standard errors. Chance exceeds it once in 16,000 times.
+/// Tolerance in standard errors. Chance exceeds it once in 16,000 runs.
 const ERRORS: u64 = 4;
 
 #[test]
@@ -24,7 +25,7 @@ fn assert_in_functions(measured: &Measured) {
             "{} ns in {function}, {expected:?}",
             shown.total()
         );
-        // A thread that is pushed off its CPU never sleeps.
+        // A thread that is preempted all the time never sleeps.
         let blocked = shown.marked("_[o]").total();
         assert!(
             ASLEEP.contains(&function) || blocked <= PERIOD_NS,
@@ -48,7 +49,7 @@ fn assert_adds_up(measured: &Measured) {
         let stacks = seen.folded.of_thread(row.tid);
         for (mark, clock) in [("_[o]", row.blocked_ns), ("_[r]", row.runnable_ns)] {
             let shown = stacks.marked(mark).total();
-            // The period that was not over and the interval that was open at the end are missing.
+            // The unfinished period at the end, and the interval that was open then, are missing.
             assert!(
                 shown.abs_diff(clock) <= 2 * PERIOD_NS,
                 "{shown} in {mark}: {row:?}"

@@ -1,4 +1,4 @@
-//! Threads that are blocked before the window opens and after it closes, and threads that start or
+//! Threads that are blocked before the window opens and after it closes, and threads that begin or
 //! end inside the window.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,8 +22,8 @@ fn births() -> (Workload, Seen) {
     })
 }
 
-/// Checks the off-CPU time in `function` of a thread that hardly runs. At most the running time of
-/// its clock is missing.
+/// Checks the off-CPU time in `function` of a thread that hardly runs. The missing time is at most
+/// the running time of the thread's clock.
 #[track_caller]
 fn assert_off_cpu_in(function: &str, seen: &Seen, row: &ClockRow, truth_ns: u64) {
     let shown = seen.folded.of_thread(row.tid).under(function).total();
@@ -45,8 +45,8 @@ fn assert_waits_in(function: &str, seen: &Seen, row: &ClockRow) {
     );
 }
 
-/// Checks a time that the program knows only by a time before it and a time after it. `more` is
-/// added to the time after.
+/// Checks a time that the program knows only by an earlier and a later time. `more` is added to the
+/// later time.
 #[track_caller]
 fn assert_between(what: &str, time_ns: u64, births: &Workload, [from, to]: [&str; 2], more: u64) {
     let (from, to) = (births.told(from), births.told(to));
@@ -56,13 +56,13 @@ fn assert_between(what: &str, time_ns: u64, births: &Workload, [from, to]: [&str
     );
 }
 
-/// Returns how long a thread can live after the wake-up of the thread that waits for its end. Until
-/// its end the thread runs or waits for a CPU, and no longer than its clock counts.
+/// Returns how long a thread can live after it wakes the thread that waits for its end. Until its
+/// end the thread runs or waits for a CPU, for no longer than its clock counts.
 fn last_words(row: &ClockRow) -> u64 {
     row.running_ns + row.runnable_ns
 }
 
-/// Returns whether each stack has both parts: the library's function and the kernel's.
+/// Returns whether each stack has both parts: the library's function and the kernel's function.
 fn is_nanosleep(folded: &Folded) -> bool {
     let mut lines = folded.lines.iter();
     lines.all(|line| line.has("hrtimer_nanosleep") && line.frames.len() > 4)
@@ -158,7 +158,7 @@ fn sleep_1000_has_the_whole_window() {
 }
 
 #[test]
-#[ignore = "measures all of the machine beside other tests"]
+#[ignore = "measures the whole machine beside other tests"]
 fn sleep_1000_is_there_among_all_of_the_machine() {
     let _turn = Turn::share();
     let target = Running::asleep();

@@ -1,4 +1,5 @@
-//! States of threads with few events or none: at birth, in exec, and at the window's edges.
+//! States of threads with few events or without events: at birth, in `exec`, and at the window's
+//! edges.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -9,7 +10,7 @@ use systemscope_tests::{
     Account, ClockRow, Seen, Tool, Turn, Watch, Workload, cpus_online, now_ns, undisturbed,
 };
 
-/// Another thread holds the newborn's CPU from before the birth.
+/// Another thread runs on the newborn thread's CPU since before the birth.
 #[test]
 fn a_newborn_waits_for_a_cpu() {
     let _turn = Turn::share();
@@ -27,9 +28,10 @@ fn a_newborn_waits_for_a_cpu() {
     assert!(runnable >= truth, "{runnable} of {truth} ns: {seen:?}");
 }
 
-/// Runs offcputime on the process `off` and oncputime on the process `on` in one window, which
-/// opens after both tools have got its time. `meanwhile` gets the earliest start of the window, its
-/// latest end, and a function that stops both tools. Both tools go on 200 ms after it returns.
+/// Runs offcputime on the process `off` and oncputime on the process `on` in one window. The window
+/// opens after both tools have received its start. `meanwhile` gets the earliest start of the
+/// window, its latest end, and a function that stops both tools. Both tools continue 200 ms after
+/// `meanwhile` returns.
 fn measure_in_window(
     off: u32,
     on: u32,
@@ -56,7 +58,7 @@ fn sleep_until(time_ns: u64) {
     sleep(Duration::from_nanos(time_ns.saturating_sub(now_ns())));
 }
 
-/// One CPU is left to the tools.
+/// One CPU remains for the tools.
 #[test]
 fn one_that_never_leaves_its_cpu_is_running() {
     let _turn = Turn::share();
@@ -64,7 +66,7 @@ fn one_that_never_leaves_its_cpu_is_running() {
         return;
     }
     let length = Duration::from_millis(100);
-    // The hold is many times as long as the window and the notice.
+    // The hold is many times as long as the window and the notice of its end.
     let mut held = Workload::start("held", &[1, 500]);
     let pid = held.pid();
     let (seen, _) = measure_in_window(pid, pid, length, |_, _, _| {
@@ -111,14 +113,14 @@ fn the_window_is_all_that_counts() {
         row.voluntary <= switches.voluntary && row.involuntary <= switches.involuntary,
         "{row:?} {switches:?}"
     );
-    // One sample on each CPU that the thread ran on may come early. A tool that is stopped cannot
-    // adjust the periods of the clocks, which may be 15 % shorter then.
+    // One sample on each CPU of the thread may come early. A stopped tool cannot adjust the periods
+    // of the sampling clocks, which may be 15 % shorter then.
     let most = 999 * 200 / 1000 * 100 / 85 + 5 + 5 * cpus_online() as u64;
     assert!(on.folded.total() <= most, "{}", on.folded);
 }
 
-/// Runs `usurper` under offcputime with `-t` and one of its IDs. Returns the accounts of that ID,
-/// too.
+/// Runs `usurper` under offcputime with `-t` and one of the program's IDs. Also returns the
+/// accounts of that ID.
 fn measure_usurper(rounds: u64, id: impl Fn(&Workload) -> u64) -> (Workload, Seen, Vec<ClockRow>) {
     let mut usurper = Workload::start("usurper", &[rounds]);
     let tid = id(&usurper);
@@ -127,7 +129,7 @@ fn measure_usurper(rounds: u64, id: impl Fn(&Workload) -> u64) -> (Workload, See
     watch.open();
     usurper.go();
     usurper.wait_done();
-    // The program goes on, asleep.
+    // The program sleeps on.
     sleep(Duration::from_millis(100));
     let seen = watch.close();
     let rows = seen.clocks.iter();

@@ -10,7 +10,7 @@ struct Naps {
     kernel: Account,
 }
 
-/// Runs sleeps of 200 us, and some of `rest_ms`, under offcputime.
+/// Runs sleeps of 200 us and some sleeps of `rest_ms` under offcputime.
 fn naps(rest_ms: u32, arguments: &str) -> Naps {
     let mut naps = Workload::start("naps", &[2, 200, rest_ms]);
     let pid = naps.pid();
@@ -49,7 +49,8 @@ fn sleeps_of_200_us_are_all_there_under_100_us() {
 
 fn assert_all_there() {
     let Naps { naps, seen, kernel } = naps(0, "-m 100");
-    // Only waits for a CPU after a preemption are hidden, and each is shorter than the threshold.
+    // Only waits for a CPU after a preemption are hidden. Each of them is shorter than the
+    // threshold.
     let hidden = kernel.involuntary * 100_000;
     let clock = seen.clock("naps");
     let off_cpu = clock.blocked_ns + clock.runnable_ns;
@@ -62,7 +63,7 @@ fn assert_all_there() {
 }
 
 /// Checks the naps against the program's own measure, which includes the system calls and both
-/// switches. At most all running time of the thread is part of it.
+/// context switches. This surplus is at most the thread's running time.
 #[track_caller]
 fn assert_naps_are_shown(naps: &Workload, seen: &Seen, kernel: &Account, hidden: u64) {
     let shown = seen.folded.under("nap").total();
@@ -81,8 +82,8 @@ fn what_a_threshold_hides_stays_in_the_clock() {
     patiently(|| {
         let Naps { seen, kernel, .. } = naps(0, "-m 1000");
         let row = &seen.clocks[0];
-        // The kernel books more running time than the clock, never less: it includes the way out of
-        // idle.
+        // The kernel counts more running time than the clock, never less, because it includes the
+        // way out of idle.
         let least = seen.window_ns() - kernel.running_ns;
         let off_cpu = row.blocked_ns + row.runnable_ns;
         assert!(
@@ -93,7 +94,7 @@ fn what_a_threshold_hides_stays_in_the_clock() {
 }
 
 #[test]
-#[ignore = "the rule that the test of minimum and maximum holds, alone"]
+#[ignore = "the test of minimum and maximum covers this rule"]
 fn intervals_above_the_maximum_are_left_out() {
     let _turn = Turn::share();
     let seen = patiently(|| {

@@ -1,4 +1,4 @@
-//! Waits for Python's global lock, against what the threads know of its holder.
+//! Waits for Python's global lock, against the holders that the threads report.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Folded, Tool, Turn, Workload};
 
-/// Times that the lock is held, for 50 ms each.
+/// Number of holds of the lock, of 50 ms each.
 const ROUNDS: &str = "30";
 /// Tolerance of the shown time, as a share.
 const TOLERANCE: f64 = 0.02;
 
-/// Nanoseconds that a thread waited while another held the lock, by the IDs of both.
+/// Time in ns that a thread waited while another thread held the lock, by the IDs of both.
 type Waited = BTreeMap<(u32, u32), u64>;
 
 /// Runs `global_lock.py`. Returns the waits that its threads report and the output of offcputime.
@@ -45,9 +45,8 @@ fn measure(python: &Python) -> (Waited, Folded) {
     (waited, Folded::parse_per_thread(&shown))
 }
 
-/// Returns the time that is shown for a waiter under the lock while `holder` had it. Python 3.14
-/// names its threads, and their names identify them. Threads of earlier versions have an ID in the
-/// label.
+/// Returns the time that is shown for a waiter while `holder` held the lock. Python 3.14 names its
+/// threads, and the names identify them. Threads of earlier versions have an ID in the label.
 fn held_by(holder: u32, folded: &Folded, waiter: u32) -> u64 {
     let of_holder = folded.of_thread(holder);
     let line = &of_holder.lines[0];

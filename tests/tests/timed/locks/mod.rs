@@ -1,4 +1,4 @@
-//! Locks that held threads up, their holders, and the functions that released them.
+//! Locks that hold threads up, their holders, and the functions that release them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod global;
@@ -14,7 +14,7 @@ use systemscope_tests::{Tool, Turn, Workload};
 const SECONDS: f64 = 3.0;
 
 /// Resource, seconds of each hold, holder, and releasing thread and function. Nothing names the
-/// holder of a rwlock. A lock that belongs to no library is not known as a lock.
+/// holder of a rwlock. A lock that belongs to no library is not known to be a lock.
 const LOCKS: [(&str, f64, Option<&str>, [&str; 2]); 4] = [
     (
         "lock: rwlock, index_lock",
@@ -44,20 +44,21 @@ const LOCKS: [(&str, f64, Option<&str>, [&str; 2]); 4] = [
 /// Names of the threads that wait for the locks.
 const WAITERS: &str = "^l_(own|index|journal|ledger)$";
 
-/// Row of the table: total and longest wait in seconds, and the holders of the lock.
+/// Row of the table, with total and longest wait in seconds, and the holders of the lock.
 #[derive(Debug)]
 pub(super) struct Row {
     seconds: f64,
     waits: u64,
     longest: f64,
     held: String,
-    /// Share in percent by function and thread that released the lock.
+    /// Share in percent, by function and thread that released the lock.
     released: BTreeMap<String, f64>,
 }
 
 impl Row {
-    /// Returns whether nearly all that one thread waited ended in a release that `is_expected`. The
-    /// wait that the window cuts has no release, and is at most as long as the longest wait.
+    /// Returns whether nearly all waits of a single thread ended with a release that `is_expected`.
+    /// The wait that the window's end cuts has no release, and is at most as long as the longest
+    /// wait.
     pub(super) fn is_released(&self, is_expected: impl Fn(&str) -> bool) -> bool {
         let released = self.released.iter().filter(|(by, _)| is_expected(by));
         let released: f64 = released.map(|(_, share)| *share).sum();
@@ -102,12 +103,12 @@ fn share_of(name: &str, held: &str) -> f64 {
     share.unwrap_or(0.0)
 }
 
-/// The table of `--format waits`.
+/// Returns the table of `--format waits`.
 pub(super) fn table(tool: Tool) -> String {
     table_in(&String::from_utf8(tool.run().succeeded().stdout).unwrap())
 }
 
-/// The table in a text, such as wallclock's analysis.
+/// Returns the table from a text, such as wallclock's analysis.
 fn table_in(told: &str) -> String {
     let from = told.find("Blocked time by resource").unwrap();
     told[from..].split("\n\n").next().unwrap().to_owned()
@@ -118,7 +119,7 @@ fn assert_locks(table: &str) {
     for (expected, held, holder, [releaser, function]) in LOCKS {
         let row = rows.iter().find(|(what, _)| what == expected);
         let (_, row) = row.unwrap_or_else(|| panic!("{expected}: {table}"));
-        // The thread that wants the lock waits for most of each hold, unless it comes late.
+        // The thread that wants the lock waits for most of each hold, unless the thread comes late.
         let (least, most) = (row.waits as f64 * held * 0.5, SECONDS);
         assert!(row.waits > 10, "{expected}: {table}");
         assert!((least..=most).contains(&row.seconds), "{expected}: {table}");

@@ -14,13 +14,13 @@ use systemscope_tests::{Folded, Line, Tool, Turn, Workload, WorkloadBuilder};
 
 use crate::locks;
 
-/// Minimum share of a thread's blocked time that has the right reason, and of the ended waits that
-/// have the right releaser.
+/// Minimum share of a thread's blocked time with the right reason, and of the ended waits with the
+/// right releaser.
 const LEAST_SHARE: f64 = 0.99;
-/// Separates the parts of a line.
+/// Separator of the parts of a line.
 const BETWEEN: &str = "--";
 
-/// Function that waits, or its thread; reason; and function or thread that releases the lock.
+/// Waiting function or thread, reason, and releasing function or thread.
 type Wait = (&'static str, &'static str, Option<&'static str>);
 
 const RUST: [Wait; 4] = [
@@ -73,15 +73,15 @@ const PYTHON: [Wait; 6] = [
     ),
     ("locks.py:want_end", "child: thread", None),
 ];
-/// Only Java knows the locks of `java.util.concurrent`. One of the threads that wait for a monitor
-/// wakes from time to time.
+/// Only Java knows the locks of `java.util.concurrent`. One thread that waits for a monitor wakes
+/// from time to time.
 const JAVA: [Wait; 3] = [
     ("l_monitor", "lock: Java monitor", None),
     ("l_lock", "condition: park", Some("l_holder")),
     ("l_condition", "condition: Java monitor", Some("l_holder")),
 ];
-/// Reasons for which threads of Go wait: runnable goroutines, and what the runtime waits for on
-/// behalf of goroutines.
+/// Reasons for which threads of Go wait: goroutines that can run, and resources for which the
+/// runtime waits on behalf of goroutines.
 const GO: [&str; 4] = [
     "condition: goroutine to run",
     "lock: runtime lock",
@@ -96,7 +96,7 @@ fn measure(workload: &Workload) -> Folded {
     tool.pid(workload.pid()).folded(3.0)
 }
 
-/// Returns why the sleeper of a line was blocked.
+/// Returns the reason for which the sleeper of a line was blocked.
 fn reason(line: &Line) -> Option<&str> {
     let sleeper = line.frames.iter().take_while(|frame| *frame != BETWEEN);
     let leaf = sleeper.last().filter(|leaf| leaf.ends_with("]_[o]"))?;
@@ -133,7 +133,7 @@ fn assert_waits(what: &str, folded: &Folded, waits: &[Wait]) {
             }
         }
         let is_most = |part: u64, whole: u64| part as f64 >= whole as f64 * LEAST_SHARE;
-        // The window cuts one of many waits.
+        // The window's end cuts one of many waits.
         if ended * 2 <= right || !is_most(right, all) || !is_most(released, ended) {
             wrong.push(format!(
                 "{what}: {function}: of {all} ns {right} are for {expected}, {ended} of them ended, {released} in {let_go:?}"
@@ -151,7 +151,7 @@ fn locks_of_rusts_are_told_with_who_let_them_go() {
     patiently(|| assert_waits("Rust", &measure(&locks), &RUST));
 }
 
-/// Checks that a lock was released in a function of Python, which is far from the leaf.
+/// Checks that a lock was released in a function of Python, which can be far from the leaf.
 #[track_caller]
 fn assert_released(table: &str, lock: &str, let_go: &str) {
     let rows = locks::rows(table);

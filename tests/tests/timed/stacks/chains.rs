@@ -1,5 +1,5 @@
-//! User stacks of programs without frame pointers whose chains of calls are known. Each stack
-//! equals its chain, frame for frame, from the leaf to the root.
+//! User stacks of programs without frame pointers, whose call chains are known. Each stack equals
+//! its chain, frame for frame, from the leaf to the root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use systemscope_tests::{
     Chain, Folded, Line, Seen, Turn, UserStacks, Watch, Workload, WorkloadBuilder, truth::gdb,
 };
 
-/// Measures a workload that computes until it has had `cpu_ms` of CPU time.
+/// Measures a workload until it has computed for `cpu_ms` of CPU time.
 fn watch_computing(workload: &Workload, arguments: &str, cpu_ms: u64) -> Seen {
     let mut watch = Watch::oncputime(workload.pid(), arguments);
     watch.open();
@@ -39,9 +39,9 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
     let chains = program.chains(&program.hold());
     let workload = program.start("wait");
     let seen = watch(&workload, Watch::offcputime, "-U", 1500);
-    // All stacks of blocked threads reach the root, which is asserted below. A preempted thread may
-    // be at an instruction without a rule. GCC's own tables are wrong after the `pop %rbp` of a
-    // realigned frame, and its unwinder overwrites its own frames.
+    // All stacks of blocked threads reach the root, as the assertions below check. A preempted
+    // thread may be at an instruction without a rule. GCC's tables are wrong after the `pop %rbp`
+    // of a realigned frame, and GCC's unwinder overwrites its own frames.
     let said = UserStacks::read(&seen.stderr);
     assert_eq!(said.cut_short(), said.no_rule, "{said:?}");
 
@@ -53,18 +53,18 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
     }
     assert_explained(&blocked, &chains, |chain, line| {
         // Before its signal comes, the thread `interrupted` waits below the frame that the signal
-        // interrupts.
+        // will interrupt.
         let waits = line.comm == "interrupted" && !line.has("on_signal");
-        // The thread `waker` writes to a pipe whose reader may hold the pipe's lock.
+        // The thread `waker` writes to a pipe. The pipe's reader may hold the pipe's lock.
         let writes = line.comm == "waker" && line.has("write") && chain.is_left_by(line);
         chain.is(line)
             || (waits && chain.begins(line) && line.has_path(&["end_interrupted"]))
             || writes
     });
 
-    // A preempted thread may be anywhere in its chain, also in a library function that its chain
-    // calls. Its stack is whole, except in `in_aligned` and in the unwinder, which turns its own
-    // frame into that of an exception handler.
+    // A preempted thread may be anywhere in its chain, also in a library function that the chain
+    // calls. Its stack is whole with two exceptions: in `in_aligned`, and in GCC's unwinder, which
+    // turns its own frame into the frame of an exception handler.
     let ready = folded.marked("_[r]");
     assert_explained(&ready, &chains, |chain, line| {
         let cut = line.frames.first().is_some_and(|root| {
@@ -75,7 +75,7 @@ fn assert_off_cpu_stacks_are_the_chains(program: &Program) {
     });
 }
 
-/// Checks the stacks of threads that blocked before the tool attached and stay blocked.
+/// Checks the stacks of threads that blocked before the tool attached, and that stay blocked.
 fn assert_stacks_from_before_are_the_chains(program: &Program) {
     let _turn = Turn::share();
     let held = program.hold();
@@ -123,7 +123,8 @@ fn rust_that_waited_before_is_as_complete() {
     assert_stacks_from_before_are_the_chains(&Program::rust());
 }
 
-/// Returns the chains of `chains burn`, and each chain in the function that ends with a tail call.
+/// Returns the chains of `chains burn`, and for each chain its variant in the function that ends
+/// with a tail call.
 fn burning() -> BTreeMap<String, [Chain; 2]> {
     let program = Program::c();
     let waiting = program.chains(&program.hold());
@@ -143,7 +144,7 @@ fn burning() -> BTreeMap<String, [Chain; 2]> {
         ("clock", "read", turned(THREAD, 2, &[]), &["end_clock"]),
     ];
     let chains = calls.into_iter().map(|(comm, like, links, end)| {
-        // The libraries' frames at the root are the same.
+        // The frames of libraries at the root are the same.
         let whole = waiting[like].up_to(links[links.len() - 1]).then(end);
         let leaving = waiting[like].up_to("with_many").then(&["in_tail"]);
         (comm.to_owned(), [whole, leaving])
@@ -162,9 +163,9 @@ fn samples_anywhere_in_c_are_of_its_chain() {
         let of_thread = seen.folded.only(|line| line.comm == *comm);
         assert!(of_thread.total() > 100, "{comm}: {of_thread}");
     }
-    // After the `pop %rbp` of a realigned frame GCC's own tables lose the frame of its caller. The
-    // number of samples at its last two instructions depends on the CPU: a code layout may slow
-    // them down.
+    // After the `pop %rbp` of a realigned frame GCC's own tables lose the frame of the caller. The
+    // number of samples at these last two instructions depends on the CPU, because a code layout
+    // may slow them down.
     let is_of_gcc = |line: &Line| line.frames == ["in_vla", "in_aligned"];
     let of_gcc = seen.folded.only(is_of_gcc).total();
     let at_end = seen.folded.only(|line| line.leaf() == "in_aligned").total();
@@ -198,10 +199,10 @@ fn calls_by_table(environment: Option<&str>) -> (Seen, Chain) {
         .start_with(|_, command| {
             command.envs(environment.map(|name| (name, "1")));
         });
-    // 5,000 samples.
+    // This CPU time gives 5,000 samples.
     let seen = watch_computing(&workload, "-U -F 1999", 2500);
     let calls = ["main", "burn", "call_library"];
-    // At a stop the thread most likely is below `call_library`.
+    // A stop most likely finds the thread below `call_library`.
     let stopped = (0..20)
         .map(|_| {
             gdb::backtraces(workload.pid())
@@ -219,8 +220,8 @@ fn in_table(seen: &Seen) -> Folded {
     seen.folded.only(|line| line.leaf() == "[plt]")
 }
 
-/// A resolved entry of the table is a single jump. Some CPUs take interrupts there, others only
-/// after it.
+/// A resolved entry of the table is a single jump. Some CPUs take interrupts at the jump, and
+/// others only after it.
 #[test]
 #[ignore = "samples for long to hit a few instructions"]
 fn samples_in_the_linkage_table_have_their_caller() {

@@ -1,5 +1,5 @@
-//! Changes of a target while a tool is attached: a library that it opens, a program that it
-//! executes, children that it forks. Their stacks are right from the first on.
+//! Changes of a target while a tool is attached: the target opens a library, executes another
+//! program, or forks children. The new stacks are right from the first one on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashSet};
@@ -27,7 +27,7 @@ fn start(name: &str, arguments: &[u64]) -> Workload {
         .start()
 }
 
-/// Builds and starts a program that opens a library on request, and the library.
+/// Builds a library, and a program that opens the library on request. Starts the program.
 fn start_late(mode: &str) -> Workload {
     WorkloadBuilder::new("late")
         .without_frame_pointers()
@@ -41,7 +41,7 @@ fn start_late(mode: &str) -> Workload {
         })
 }
 
-/// Returns the chains of the program's threads after it opened the library.
+/// Returns the chains of the program's threads after the program opened the library.
 fn late_chains() -> BTreeMap<String, Chain> {
     let mut held = start_late("hold");
     held.go();
@@ -52,7 +52,7 @@ fn late_chains() -> BTreeMap<String, Chain> {
     Chain::all_of(held.pid(), &known)
 }
 
-/// Measures a program while it opens a library, and for `ms` after that.
+/// Measures a program while it opens a library, and for `ms` milliseconds after that.
 fn watch_late(mode: &str, attach: fn(u32, &str) -> Watch, arguments: &str, ms: u64) -> Seen {
     let mut late = start_late(mode);
     let mut watch = attach(late.pid(), arguments);
@@ -71,7 +71,7 @@ fn a_library_opened_later_is_known_from_its_first_wait_on() {
     let waits = seen.folded_but_missed().marked("_[o]").under("host_wait");
     assert_eq!(waits.comms(), HashSet::from(["late", "second"]));
     assert_explained(&waits, &chains, |chain, line| chain.is(line));
-    // No wait lost its innermost callers: all other waits, for the test and the disk, are short.
+    // No wait lost its innermost callers: the other waits, for the test and the disk, are short.
     for comm in ["late", "second"] {
         let own = waits.only(|line| line.comm == comm).total();
         let blocked = seen.clock(comm).blocked_ns;
@@ -95,7 +95,7 @@ fn a_library_opened_later_is_known_on_cpu() {
     let seen = watch_late("burn", Watch::oncputime, "-U -F 499", 3000);
     let samples = seen.folded.total();
     assert!(samples > 500, "{}", seen.folded);
-    // While the library is opened, the samples are in libc.
+    // While the program opens the library, the samples are in libc.
     assert_most("samples", &seen.folded, 995, |line| {
         let chain = &chains[line.comm.as_str()];
         let opens = !line.has("plugin_outer") && chain.common(line) >= 2;
@@ -105,7 +105,7 @@ fn a_library_opened_later_is_known_on_cpu() {
     assert!(inside * 10 > samples * 9, "{}", seen.folded);
 }
 
-/// Returns the chain of the `known` calls of a process that waits.
+/// Returns the chain of a waiting process with the calls `known`.
 fn chain_of(process: u32, known: &[&str]) -> Chain {
     let backtraces = gdb::backtraces(process);
     Chain::new(
@@ -118,8 +118,8 @@ fn chain_of(process: u32, known: &[&str]) -> Chain {
 const ONE: [&str; 4] = ["main", "one_outer", "one_inner", "one_wait"];
 const TWO: [&str; 5] = ["main", "two_outer", "two_middle", "two_inner", "two_wait"];
 
-/// Starts two programs that execute each other `rounds` times in all. Each waits first, for
-/// `wait_ms`. The program of `ONE` starts if `one_first`.
+/// Starts two programs that execute each other `rounds` times in all. Before each execution the
+/// program waits for `wait_ms`. The program of `ONE` starts if `one_first`.
 fn start_execs(one_first: bool, rounds: u64, wait_ms: u64) -> Workload {
     let build = |is_one| {
         let builder = WorkloadBuilder::new("execs").without_frame_pointers();
@@ -134,14 +134,14 @@ fn start_execs(one_first: bool, rounds: u64, wait_ms: u64) -> Workload {
         .start_with(|binary, command| {
             let other = binary.with_file_name("other");
             install(&build(!one_first).build_into(scratch().path()), &other);
-            // The other program's path precedes the numbers.
+            // The path of the other program comes before the numbers.
             let numbers: Vec<_> = command.get_args().map(OsString::from).collect();
             *command = Command::new(binary);
             command.arg(other).args(numbers);
         })
 }
 
-/// Returns the chain of the second program where it waits.
+/// Returns the chain of the second program at its wait.
 fn exec_chain(one_first: bool, known: &[&str]) -> Chain {
     let mut held = start_execs(one_first, 1, 1_000_000);
     let link = format!("/proc/{}/exe", held.pid());
@@ -155,8 +155,8 @@ fn exec_chain(one_first: bool, known: &[&str]) -> Chain {
     chain_of(held.pid(), known)
 }
 
-/// Wait of each program and child, in ms. By its end the tool, which must read the process before
-/// it is gone, has had a CPU under any load.
+/// Wait of each program and child, in ms. The tool must read the process before the process is
+/// gone, and gets a CPU in this time under any load.
 const WAIT_MS: u64 = 150;
 
 #[test]
@@ -177,7 +177,7 @@ fn assert_executed_later_is_known() {
         let seen = watch.close();
         seen.is_whole().then_some(seen)
     });
-    // A single wait with another stack would be missing here.
+    // A single wait with another stack would be missing in this sum.
     for chain in &chains {
         let whole = seen.folded.only(|line| chain.is(line)).total();
         let truth = ROUNDS / 2 * WAIT_MS * MILLISECOND;
@@ -229,7 +229,7 @@ fn assert_children_are_known() {
         let is_parent = line.thread.is_some_and(|(pid, _)| pid == forks.pid());
         line.comm == "forks" && !is_parent
     });
-    // Some machines hide a switch now and then, and the tool says so.
+    // Some machines hide a switch now and then. The tool counts these switches.
     let hidden = children.under("[Missed User Stack]");
     let wrong = children.only(|line| !chain.is(line) && !hidden.lines.contains(line));
     assert!(wrong.lines.is_empty(), "{chain:?}\n{wrong}");

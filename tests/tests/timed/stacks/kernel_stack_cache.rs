@@ -1,5 +1,5 @@
-//! Cached kernel stacks equal the kernel stacks that the kernel's unwinder finds. Both are taken
-//! for every wait on the machine.
+//! Cached kernel stacks equal the stacks of the kernel's unwinder. Both are captured for every wait
+//! on the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -10,14 +10,14 @@ use bpf::{VariableName, variables};
 use loader::{Kernel, LoadedObject, OpenObject, Targets};
 use systemscope_tests::{Turn, Workload};
 
-/// Time for which cache hits are counted.
+/// Time during which cache hits are counted.
 const WINDOW: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Minimum number of cache hits.
 const ENOUGH: u64 = 20_000;
 
-/// Loads offcputime's BPF programs for every thread, with kernel stacks only, each of which is
-/// unwound.
+/// Loads offcputime's BPF programs for every thread. They capture only kernel stacks, and unwind
+/// each of them.
 fn load() -> LoadedObject {
     let kernel = Kernel::probe().expect("the kernel's BTF");
     let mut object = OpenObject::new(&bpf::offcputime::OBJECT).expect("an object");
@@ -59,7 +59,7 @@ fn what_is_cached_is_what_the_kernel_finds() {
         variables::KERNEL_CACHE_MISSES,
     ]
     .map(count);
-    println!("{right} stacks were cached rightly, {wrong} wrongly, {misses} were not");
+    println!("{right} stacks were cached right, {wrong} wrong, {misses} not at all");
     assert_eq!(wrong, 0);
     assert!(right >= ENOUGH, "only {right} stacks were cached");
     assert!(right > misses, "{right} were cached, {misses} were not");
@@ -73,12 +73,12 @@ fn address_of(symbol: &str) -> u64 {
     u64::from_str_radix(address.expect(symbol), 16).unwrap()
 }
 
-/// The code is no larger than `SCHEDULER_CODE` in `kernel_stack_cache.h`.
+/// The scheduler's code is no larger than `SCHEDULER_CODE` in `kernel_stack_cache.h`.
 #[test]
 fn the_schedulers_code_is_no_larger_than_is_taken_for_it() {
     let from = address_of(" __sched_text_start").min(address_of(" __lock_text_start"));
     let to = address_of(" __sched_text_end").max(address_of(" __lock_text_end"));
-    assert!(from > 0, "the kernel hides where its symbols are");
+    assert!(from > 0, "the kernel hides the addresses of its symbols");
     println!("{} bytes", to - from);
     assert!(to - from < 128 << 10, "{} bytes", to - from);
 }

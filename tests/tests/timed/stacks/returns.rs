@@ -1,6 +1,6 @@
-//! User stacks do not depend on when they are taken: as a thread leaves its CPU, or as it returns
-//! to user mode. BPF programs take them at the return on kernels since 6.15 if `-m` leaves short
-//! waits out.
+//! User stacks do not depend on when BPF programs capture them: as a thread leaves its CPU, or as
+//! it returns to user mode. Programs capture them at the return since kernel 6.15, if `-m` leaves
+//! short waits out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use systemscope_tests::printed::output::per_mille;
 use systemscope_tests::{Folded, Seen, Tool, Turn, Watch, Workload, patiently};
 
-/// Flags that keep all waits, and waits longer than 1 ms.
+/// Flags that keep all waits, and flags that keep waits longer than 1 ms.
 const THRESHOLDS: [&str; 2] = ["-m 0", "-m 1000"];
 
 const WORKERS: u64 = 3;
 
-/// First frame of the kernel.
+/// First kernel frame of a system call.
 const SYSTEM_CALL: &str = "entry_SYSCALL_64_after_hwframe";
 
 /// Minimum length of the workers' last wait.
@@ -49,7 +49,7 @@ fn assert_whole(arguments: &str) {
                 "{arguments}: {shown} of {truth} ns in {function}{own}"
             );
         }
-        // The kernel's frames of the wait are included.
+        // This sum includes the kernel frames of the wait.
         let last = path(&own, &["work", SYSTEM_CALL]);
         assert!(
             u128::from(last) >= LAST_WAIT.as_nanos(),
@@ -64,7 +64,7 @@ fn path(folded: &Folded, functions: &[&str]) -> u64 {
     folded.only(|line| line.has_path(functions)).total()
 }
 
-/// Checks that the machine hid no switch, which may cost a stack.
+/// Checks that the machine hid no switch, because a hidden switch may cost a stack.
 #[track_caller]
 fn assert_nothing_hidden(seen: &Seen) {
     assert_eq!(seen.lost["events"], 0, "{}", seen.stderr);

@@ -1,11 +1,11 @@
-//! Stacks that have the same leaf registers as a stack in the unwind cache.
+//! Stacks with the same leaf registers as a stack in the unwind cache.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::printed::user_stacks::assert_most;
 use systemscope_tests::{Turn, Watch, WorkloadBuilder, patiently};
 
-/// Callers of `doze` on each way.
+/// Callers of `doze`, for each path to it.
 const CALLERS: [(&str, &[&str]); 6] = [
     ("red", &["main", "red", "doze"]),
     ("blue", &["main", "blue", "doze"]),
@@ -36,8 +36,8 @@ fn assert_told_apart() {
     for (name, path) in CALLERS {
         let shown = naps.only(|line| line.has_path(path)).total();
         let truth = workload.told(name);
-        // The program's measure of a nap includes system calls and switches: at most all running
-        // time.
+        // The program's measure of a nap includes system calls and switches. They take at most all
+        // of the running time.
         let missing = seen.folded.total() - naps.total();
         let least = truth.saturating_sub(running_ns + missing);
         assert!(

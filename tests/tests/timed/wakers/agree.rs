@@ -1,4 +1,4 @@
-//! The blocked time of offwaketime equals that of offcputime, for each thread.
+//! The blocked time of offwaketime equals the blocked time of offcputime, for each thread.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -17,8 +17,8 @@ fn blocked_and_runnable(folded: &Folded, tid: u32) -> [u64; 2] {
 }
 
 /// The load has sleeps, locks, pipes and preemption, and more threads than CPUs. At a wake-up the
-/// first tool's BPF programs delay the second tool's clock. The kernel's statistics of BPF programs
-/// give that delay.
+/// BPF programs of the tool that comes first delay the clock of the other tool. The kernel's
+/// statistics of BPF programs tell the length of that delay.
 #[test]
 #[ignore = "loads every CPU beside two tools"]
 fn the_same_window_has_the_same_time() {
@@ -75,7 +75,7 @@ fn assert_same_time() {
         let name = &seen.lines[0].comm;
         let [blocked, _] = blocked_and_runnable(&sleepers, tid);
         let [truth, _] = blocked_and_runnable(&off.folded, tid);
-        // Each wait has two ends. 1 % of the blocked time of a thread that hardly blocks is too
+        // Each wait has two ends. For a thread that hardly blocks, 1 % of its blocked time is too
         // small a tolerance.
         let waits = off
             .clocks

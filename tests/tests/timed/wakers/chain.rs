@@ -1,4 +1,4 @@
-//! `--chain`: the waker, the waker of the waker, and so on.
+//! `--chain`: the waker, the waker's waker, and so on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -49,7 +49,8 @@ fn chain_in(mut watch: Watch) -> Folded {
     watch.close_however_big().0.waits_but_missed().ended()
 }
 
-/// Returns whether a line has the wait in d and the functions in which each process woke the next.
+/// Returns whether a line has the wait in d, and the functions in which each process woke the next
+/// one.
 fn is_whole_chain(line: &Line) -> bool {
     let steps = [
         ("stage_c", ["run_c", "c_wakes_d"]),
@@ -78,7 +79,7 @@ fn assert_one_chain_has_all_of_the_time() {
     let known = wakes.waits_but_missed();
     // A label in place of the chain marks an event that the machine hid.
     let missed_ns = wakes.folded.total() - known.total();
-    // The last wait has not ended when the window closes.
+    // The last wait is still open when the window closes.
     let open_ns = known.woken_by(STILL_BLOCKED).total();
     let blocked_ns = off.folded.marked("_[o]").total();
     let dominant = longest(&known);
@@ -110,7 +111,7 @@ fn one_chain_of_three_on_a_busy_machine() {
     patiently(assert_one_chain_has_all_of_the_time);
 }
 
-/// Checks that `named` of the `hops` requested have a waker.
+/// Checks that `named` of the `hops` requested wakers are in the chain.
 fn assert_as_long(d: u32, hops: usize, named: usize) {
     let names = ["stage_c", "stage_b", "stage_a", TIMER];
     let folded = chain_of(d, &format!("--chain {hops}"));
@@ -143,15 +144,15 @@ fn nobody_comes_twice_in_a_chain() {
         let mut threads = wakers.iter().filter(|waker| waker.thread.is_some());
         assert!(threads.all(|waker| seen.insert(waker.thread)), "{line}");
     }
-    // The waker of the answerer is the asker, which is the sleeper.
+    // The waker of the answerer is the asker. The asker is the sleeper itself.
     assert_most("the chain of two", &folded.of_thread(asker), 990, |line| {
         line.wakers().len() == 1 && line.waker().thread.unwrap().1 == answerer
     });
 }
 
-/// Chains distinguish threads even if the lines do not show thread IDs.
+/// A chain tells threads apart even if the lines do not show thread IDs.
 #[test]
-#[ignore = "the rule of the test before it, without threads"]
+#[ignore = "the test before it covers this rule, with threads apart"]
 fn nobody_comes_twice_where_threads_of_a_name_are_taken_together() {
     let _turn = Turn::share();
     let (_pair, asker, _) = wake_pair();

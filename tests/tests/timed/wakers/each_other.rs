@@ -1,4 +1,4 @@
-//! Each wait names its waker: the right thread with its stack, or the interrupt, and never a
+//! Each wait names its waker: the right thread with its stack, or the interrupt. It never names a
 //! bystander.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -40,8 +40,8 @@ impl Pair {
         }
     }
 
-    /// Measures both threads with `arguments`. Returns the ended waits of the asker and of the
-    /// answerer.
+    /// Measures both threads with `arguments`. Returns the results, the ended waits of the asker,
+    /// and the ended waits of the answerer.
     fn measure(&self, arguments: &str) -> (Seen, Folded, Folded) {
         let seen = measure_waits(
             WINDOW,
@@ -74,35 +74,35 @@ fn is_thread(waker: &Waker, comm: &str, thread: (u32, u32)) -> bool {
 
 fn assert_each_wakes_the_other(pair: &Pair) {
     let (seen, asker, answerer) = pair.measure("");
-    assert_most("who wakes the asker", &asker, 990, |line| {
+    assert_most("wakers of the asker", &asker, 990, |line| {
         let waker = line.waker();
         is_thread(&waker, "answerer", pair.answerer)
             && waker.has_path(&["answer", "wake_asker"])
             && waker.has("ksys_write")
             && !waker.has("await_question")
     });
-    assert_most("where the asker waits", &asker, 990, |line| {
+    assert_most("stacks of the asker", &asker, 990, |line| {
         let sleeper = line.sleeper();
         line.comm == "asker"
             && line.thread == Some(pair.asker)
             && sleeper.has_path(&["main", "ask", "await_answer"])
             && sleeper.has("ksys_read")
     });
-    assert_most("who wakes the answerer", &answerer, 990, |line| {
+    assert_most("wakers of the answerer", &answerer, 990, |line| {
         let waker = line.waker();
         is_thread(&waker, "asker", pair.asker)
             && waker.has_path(&["main", "ask", "wake_answerer"])
             && waker.has("futex_wake")
             && !waker.has("await_answer")
     });
-    assert_most("where the answerer waits", &answerer, 990, |line| {
+    assert_most("stacks of the answerer", &answerer, 990, |line| {
         let sleeper = line.sleeper();
         line.comm == "answerer"
             && line.thread == Some(pair.answerer)
             && sleeper.has_path(&["answer", "await_question"])
             && sleeper.has("futex_wait")
     });
-    // While one thread waits the other computes: together they wait most of the time.
+    // While one thread waits the other one computes. Together they wait most of the time.
     let waited = asker.total() + answerer.total();
     assert!(
         waited * 4 > seen.window_ns(),
@@ -125,14 +125,14 @@ fn two_that_wake_each_other_on_a_busy_machine() {
     assert_each_wakes_the_other(&Pair::start(wake_pairs()));
 }
 
-/// The waker belongs to a process that is no target, and has no frame pointers.
+/// The waker belongs to a process that is not a target, and has no frame pointers.
 #[test]
 fn a_waker_of_another_process_has_its_whole_stack() {
     let _turn = Turn::share();
     let pair = Pair::start(wake_pairs().without_frame_pointers());
     let seen = measure_waits(WINDOW, &[pair.workload.told("asker")], "");
     let waits = seen.waits_but_missed().ended();
-    assert_most("who wakes the asker", &waits, 990, |line| {
+    assert_most("wakers of the asker", &waits, 990, |line| {
         is_thread(&line.waker(), "answerer", pair.answerer)
     });
     UserStacks::read(&seen.stderr).assert_reached(990);
@@ -143,23 +143,23 @@ fn assert_timers_end_the_naps() {
     naps.go();
     let seen = measure_waits(WINDOW, &[naps.pid()], "-d");
     let waits = seen.waits_but_missed().ended();
-    assert_most("what ends a nap", &waits, 990, |line| {
+    assert_most("wakers of naps", &waits, 990, |line| {
         let waker = line.waker();
         let is_timer = waker.comm == TIMER && waker.thread.is_none();
-        // The delimiter would precede the kernel's frames.
+        // The delimiter would come before the kernel frames.
         is_timer && waker.has("hrtimer_interrupt") && !waker.has("-")
     });
-    assert_most("where it naps", &waits, 990, |line| {
+    assert_most("stacks of naps", &waits, 990, |line| {
         line.sleeper().has_path(&["main", "nap"])
     });
     let bystander = waits.only(|line| line.waker().thread.is_some());
-    assert_eq!(bystander.total(), 0, "nobody wakes it:{bystander}");
+    assert_eq!(bystander.total(), 0, "no thread wakes it:{bystander}");
     let foreign = ["main", "spin", "do_syscall_64", "nap"];
     let interrupted = waits.only(|line| foreign.iter().any(|name| line.waker().has(name)));
     assert_eq!(
         interrupted.total(),
         0,
-        "what the interrupt interrupted:{interrupted}"
+        "interrupted threads count as wakers:{interrupted}"
     );
 }
 
@@ -169,7 +169,7 @@ fn a_timer_is_no_thread() {
     assert_timers_end_the_naps();
 }
 
-/// Only timers end the naps. They interrupt the threads that `--waker-pid` selects.
+/// Only timers end the naps. The timers interrupt the threads that `--waker-pid` selects.
 #[test]
 fn what_interrupts_a_thread_is_not_its_doing() {
     let _turn = Turn::share();

@@ -1,4 +1,4 @@
-//! Wake-ups that come while the sleeper is still on its CPU, so that it never blocks.
+//! Wake-ups that come while the sleeper is still on its CPU. The sleeper never blocks then.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread::sleep;
@@ -17,18 +17,18 @@ fn watch_early() -> (Workload, Seen) {
     (early, seen)
 }
 
-/// A sleeper is blocked from its request at the earliest until its waker is done at the latest. If
-/// the wake-up comes before the switch, the sleeper waits for its CPU for milliseconds, and none of
-/// that is blocked time. On a machine with one CPU no wake-up comes early.
+/// A sleeper is blocked from its request at the earliest, and until its waker is done at the
+/// latest. If the wake-up comes before the switch, the sleeper waits for its CPU for milliseconds,
+/// and none of that time is blocked time. On a machine with one CPU no wake-up comes early.
 #[test]
 #[ignore = "provokes a race for seconds"]
 fn naps_that_never_were_are_not_blocked_time() {
     let _turn = Turn::share();
-    // Several windows are measured, and the one with the fewest hidden events counts.
+    // Several windows are measured. The window with the fewest hidden events counts.
     let mut clearest: Option<(u64, Workload, Seen)> = None;
     for _ in 0..8 {
         let (early, seen) = watch_early();
-        // A hidden wake-up leaves a wait that lasts as long as its round.
+        // A hidden wake-up leaves a wait that is as long as its round.
         let hidden = seen.lost["events"] * early.told("longest");
         let is_clear = hidden < early.told("blocked_at_most");
         if clearest.as_ref().is_none_or(|(least, ..)| hidden < *least) {
@@ -43,8 +43,8 @@ fn naps_that_never_were_are_not_blocked_time() {
     let dozes = seen.folded.of_thread(tid).under("doze");
     let (blocked, most) = (dozes.marked("_[o]").total(), early.told("blocked_at_most"));
     let count = early.told("dozes");
-    // A machine hides a few events a second. Naps that never blocked hide no event, which shows
-    // where there are many of them.
+    // The machine hides a few events a second. A nap that never blocked must not count as a hidden
+    // event. If it did, a window with many such naps would have as many lost events.
     let never_were = early.told("woken").saturating_sub(early.told("slept"));
     let most_lost = never_were.max(count / 50) / 2;
     println!(
@@ -74,14 +74,14 @@ fn a_later_wait_is_blocked_in_every_interval() {
 }
 
 fn assert_blocked_after_naps() {
-    // Naps of 1 us end before the thread has left its CPU, or soon after.
+    // Naps of 1 us end before the thread has left its CPU, or soon after it.
     let mut naps = Workload::start("naps", &[1, 1]);
     let tool = watch(&format!("-p {} --blocked 0.2", naps.pid()));
     naps.go();
     naps.wait_done();
     sleep(Duration::from_millis(1000));
     let spans = close(tool);
-    // The thread sleeps until the test lets it go on. The last interval may be cut short.
+    // The thread sleeps until the test lets it continue. The last interval may be cut short.
     let asleep = &spans.intervals[spans.intervals.len() - 3..];
     for interval in &asleep[..2] {
         assert_eq!(

@@ -12,7 +12,8 @@ use std::time::Duration;
 use systemscope_tests::tries::undisturbed;
 use systemscope_tests::{Seen, Tool, Watch};
 
-/// Measures processes with offwaketime in a window in which only what the machine hid is missing.
+/// Measures processes with offwaketime in a window. Only hidden events may be missing in the
+/// results.
 fn measure_waits(window: Duration, pids: &[impl ToString], arguments: &str) -> Seen {
     let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
     undisturbed(|| {

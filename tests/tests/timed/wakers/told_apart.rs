@@ -1,4 +1,4 @@
-//! Similar wakers are distinguished, and nothing else is taken for a waker.
+//! Similar wakers are told apart, and nothing else is taken for a waker.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn offwaketime(pids: &[u32], arguments: &str) -> Folded {
     measure_waits(Duration::from_secs(1), pids, arguments).waits_but_missed()
 }
 
-/// Stages of a pipeline have the same kernel stack, and `-K` shows no other.
+/// Stages of a pipeline have the same kernel stack, and `-K` shows no other stack.
 #[test]
 fn wakers_with_the_same_stack_are_two() {
     let _turn = Turn::share();
@@ -30,7 +30,7 @@ fn wakers_with_the_same_stack_are_two() {
     }
 }
 
-/// With `-m 0` a wait of no length would count.
+/// With `-m 0` a wait of zero length would count.
 #[test]
 fn who_is_preempted_waits_for_no_waker() {
     let _turn = Turn::share();
@@ -47,7 +47,7 @@ fn a_softirq_is_no_thread() {
     let mut packets = Workload::start("packets", &[60]);
     packets.go();
     let folded = offwaketime(&[packets.pid()], "").ended().under("receive");
-    assert_most("who wakes the receiver", &folded, 990, |line| {
+    assert_most("wakers of the receiver", &folded, 990, |line| {
         line.waker().comm == SOFTIRQ && line.waker().thread.is_none()
     });
 }
@@ -58,12 +58,12 @@ fn a_timer_is_one_without_kernel_stacks_too() {
     let mut naps = Workload::start("naps", &[60, 1000]);
     naps.go();
     let folded = offwaketime(&[naps.pid()], "-U").ended();
-    assert_most("who ends a nap", &folded, 990, |line| {
+    assert_most("wakers of naps", &folded, 990, |line| {
         line.waker().comm == TIMER
     });
 }
 
-/// Naps end after the window, while the tool is still attached: each window has such a nap. The
+/// Naps end after the window, while the tool is still attached. Each window has such a nap. The
 /// machine hides wake-ups in few windows.
 #[test]
 fn a_wait_that_ends_after_the_window_is_still_blocked() {

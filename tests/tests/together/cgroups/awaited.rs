@@ -1,5 +1,5 @@
-//! Awaited cgroups, units and containers: they are measured from the birth of the first process
-//! inside.
+//! Awaited cgroups, units and containers. They are measured from the birth of their first process
+//! on.
 
 use std::fs;
 use std::process::Command;
@@ -15,8 +15,8 @@ use systemscope_tests::{Cgroup, ClockRow, Running, Tool, Turn, Workload, now_ns}
 
 use super::with_runtime_state;
 
-/// Half of the sleep of `sleep_inside`, in ns. The process may wait for a CPU after it set its
-/// timer and before it blocks.
+/// Half of the sleep of `sleep_inside`, in ns. After the process has set its timer and before it
+/// blocks, it may wait for a CPU.
 const LEAST_ASLEEP_NS: u64 = 150_000_000;
 
 /// Runs a shell that enters a cgroup and then executes `sleep 0.3`. Returns its PID and the times
@@ -31,7 +31,7 @@ fn sleep_inside(cgroup: &Cgroup) -> (u32, [u64; 2]) {
     (child.id(), [before, now_ns()])
 }
 
-/// Checks that the whole life of a process of `sleep_inside` is there.
+/// Checks that the whole life of a process of `sleep_inside` is measured.
 #[track_caller]
 fn assert_slept(rows: &[ClockRow], (pid, [before, after]): (u32, [u64; 2])) {
     let row = rows.iter().find(|row| row.pid == pid);
@@ -41,8 +41,8 @@ fn assert_slept(rows: &[ClockRow], (pid, [before, after]): (u32, [u64; 2])) {
     assert!(row.blocked_ns >= LEAST_ASLEEP_NS, "{row:?}");
 }
 
-/// Runs a waiting offcputime, causes what it waits for, and ends it with SIGINT. Returns its
-/// accounts.
+/// Runs offcputime with `--wait`, causes the awaited event, and ends offcputime with SIGINT.
+/// Returns the accounts.
 fn measure_awaited(tool: Tool, happen: impl FnOnce()) -> Vec<ClockRow> {
     let folder = scratch();
     let tool = tool.args("--wait --clocks clocks -o folded");
@@ -63,7 +63,7 @@ fn a_cgroup_that_is_not_there_yet_is_waited_for() {
     let mut slept = Vec::new();
     let mut others = Vec::new();
     let rows = measure_awaited(tool.arg(format!("{path}/a/b")), || {
-        // A second round, as for a service that is restarted.
+        // The second round is a restart, as of a service.
         for _ in 0..2 {
             let above = Cgroup::new("awaited");
             let beside = above.inside("b");
@@ -94,7 +94,7 @@ fn the_first_in_an_empty_cgroup_is_waited_for() {
     assert_slept(&rows, slept.unwrap());
 }
 
-/// The window opens when the first process enters, however late that is.
+/// The window opens when the first process enters, however late.
 #[test]
 fn the_window_begins_with_the_first() {
     let _turn = Turn::share();
@@ -111,7 +111,7 @@ fn the_window_begins_with_the_first() {
     assert!(rows.iter().any(|row| row.pid == pid), "{pid}: {rows:#?}");
 }
 
-/// clone3(2) creates a process inside a cgroup without a move.
+/// `clone3` creates a process inside a cgroup, without a move.
 #[test]
 fn who_is_born_in_an_empty_cgroup_is_waited_for() {
     let _turn = Turn::share();
@@ -127,8 +127,8 @@ fn who_is_born_in_an_empty_cgroup_is_waited_for() {
     assert_slept(&rows, slept.unwrap());
 }
 
-/// With `--await-members true` a parent tool says that the cgroup was empty when it looked. A
-/// process has entered since.
+/// With `--await-members true` a parent tool says that the cgroup was empty when the parent looked.
+/// A process has entered the cgroup since then.
 #[test]
 fn who_is_inside_already_is_the_first() {
     let _turn = Turn::share();
@@ -169,7 +169,7 @@ fn a_unit_is_waited_for_wherever_systemd_puts_it() {
     assert_slept(&rows, slept.unwrap());
 }
 
-/// A slice inside a user's cgroup is no slice of the system.
+/// A slice inside a user's cgroup is not a slice of the system.
 #[test]
 fn a_user_cannot_pose_as_a_unit_or_a_container_that_is_waited_for() {
     let _turn = Turn::share();
@@ -188,8 +188,7 @@ fn a_user_cannot_pose_as_a_unit_or_a_container_that_is_waited_for() {
             for above in [&manager, &own_slice] {
                 sleep_inside(&above.inside_by_user(name));
             }
-            // The user chooses the path of a cgroup that root makes below the user's own cgroup,
-            // too.
+            // If root makes a cgroup below the user's own cgroup, the user chooses its path, too.
             sleep_inside(&own_slice.inside(name));
             let of_user = Cgroup::new("users.slice");
             of_user.delegate();
@@ -225,7 +224,7 @@ fn a_container_that_does_not_run_is_waited_for() {
         assert_eq!(rows.len(), 1, "{rows:#?}");
         assert_slept(&rows, slept.unwrap());
     }
-    // A container that does not exist has no ID to wait for.
+    // A container that does not exist has no ID that a tool can wait for.
     let unknown =
         with_runtime_state(state.path(), "offcputime").args("--wait --container systemscope-lat");
     let told = ["--container", "systemscope-lat", "create it first"];
@@ -271,7 +270,7 @@ fn other_tools_wait_for_cgroups_as_well() {
     assert_eq!(threads[0]["pid"], pid);
     let blocked = threads[0]["blocked_ns"].as_u64().unwrap();
     assert!(blocked >= LEAST_ASLEEP_NS, "{threads:#?}");
-    // The window opens when the process enters. The process sleeps after that.
+    // The window opens when the process enters. The process sleeps after it has entered.
     let window = profile["meta"]["window"]["start_ns"].as_u64().unwrap();
     let started = threads[0]["started_ns"].as_u64().unwrap();
     for begun in [window, started] {

@@ -1,4 +1,4 @@
-//! Targets that are cgroups, units and containers, and bcc's filters.
+//! Cgroups, units and containers as targets, and bcc's filters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod awaited;
@@ -25,7 +25,7 @@ fn processes(folded: &Folded) -> HashSet<u32> {
     threads.map(|(pid, _)| pid).collect()
 }
 
-/// Returns a tool that measures for 1 s. The caller adds a target.
+/// Returns a tool that measures for 1 s. The caller must add a target.
 fn brief(tool: &str) -> Tool {
     match tool {
         "wallclock" => Tool::new(tool).args("-d 1"),
@@ -34,7 +34,8 @@ fn brief(tool: &str) -> Tool {
     }
 }
 
-/// Three cgroups, each with a program: an inner one, an outer one around it, and one beside.
+/// Three cgroups with a program each: an inner one, the outer one that contains it, and one beside
+/// them.
 struct Family {
     cgroups: [Cgroup; 3],
     programs: [Workload; 3],
@@ -45,7 +46,7 @@ impl Family {
         let outer = Cgroup::new(name);
         let inner = outer.inside("inner");
         let beside = Cgroup::new(&format!("{name}-not"));
-        // Cgroups are removed in this order.
+        // The order in which the cgroups are removed.
         let cgroups = [inner, outer, beside];
         let programs = cgroups.each_ref().map(|cgroup| {
             let simple = Workload::plain("simple");
@@ -245,7 +246,7 @@ fn a_user_cannot_pose_as_a_unit_or_a_container() {
     assert_eq!(measured("--cgroup", of_unit.path()), only(in_unit));
     assert_eq!(measured("--container", &id), only(in_container));
 
-    // Once cgroups of the system have these names, only they are chosen.
+    // If cgroups of the system also have these names, the tools choose only these cgroups.
     let simple = Workload::plain("simple");
     for (flag, word) in words.into_iter().chain([("--container", &*id)]) {
         let cgroup = slice.inside(if flag == "--unit" { &unit } else { &scope });

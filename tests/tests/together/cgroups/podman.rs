@@ -17,8 +17,8 @@ fn a_container_of_podmans_is_measured_by_name_and_by_id() {
         let tool = with_runtime_state(container.state(), "offcputime").arg("--container");
         let folded = tool.arg(called).folded_per_thread(1.0);
         assert_eq!(processes(&folded), HashSet::from([pid]), "{called}");
-        // Only the container's file system has the program, so its functions show that the program
-        // was read there.
+        // Only the container's file system contains the program. If functions have names, the tool
+        // read the program there.
         assert!(folded.under("known_sleep").total() > 0, "{folded}");
     }
 }

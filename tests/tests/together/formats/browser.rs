@@ -29,7 +29,8 @@ fn within(folder: &TempDir, name: &str) -> PathBuf {
     folder.path().join(name)
 }
 
-/// Returns the seconds of the profiles that speedscope lists with names that `is_wanted` accepts.
+/// Returns the total seconds of the profiles that speedscope lists under names that `is_wanted`
+/// accepts.
 fn listed_seconds(file: &Path, is_wanted: impl Fn(&str) -> bool) -> f64 {
     let profiles = speedscope(file);
     let wanted: Vec<_> = profiles
@@ -54,7 +55,7 @@ fn speedscope_shows_every_thread_and_state() {
         5 * SECONDS,
         "all",
     );
-    // The main thread has a profile for each of its states.
+    // The main thread has one profile for each of its states.
     let main = format!("/{} ", phases.pid());
     assert_about(
         listed_seconds(&file, |name| name.contains(&main)),
@@ -65,8 +66,8 @@ fn speedscope_shows_every_thread_and_state() {
     let all = listed_seconds(&file, |name| {
         states.iter().any(|state| name.ends_with(state))
     });
-    assert_about(all, 5 * SECONDS, "all of them");
-    // speedscope reads a thread's time from each event of perf's text to the next.
+    assert_about(all, 5 * SECONDS, "all states");
+    // In perf's text, speedscope takes a thread's time from one event to the next as the weight.
     let text = within(&folder, "run.perf");
     let main = format!(" tid: {}", phases.pid());
     assert_about(
@@ -102,7 +103,7 @@ fn the_flame_graph_is_searched_and_zoomed_into() {
     let ["Matched:", percent, before, zoomed, after] = words[..] else {
         panic!("{said}")
     };
-    // The main thread is one of five, and all of its stacks are below main().
+    // The main thread is one of five threads, and all of its stacks are below main().
     let percent: f64 = percent.trim_end_matches('%').parse().unwrap();
     assert!((18.0..22.0).contains(&percent), "{said}");
     let [before, zoomed, after] =

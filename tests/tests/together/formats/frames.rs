@@ -1,4 +1,4 @@
-//! Details of frames: inlined functions, source lines, offsets, addresses.
+//! Details of frames: inlined functions, source lines, offsets and addresses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::process::Command;
@@ -20,7 +20,7 @@ fn inlined_functions_are_frames_with_their_lines() {
         .flag("-O2")
         .start();
     let pid = workload.pid();
-    // The symbol table has only the function that contains all inlined functions.
+    // The symbol table has only the function into which the other functions are inlined.
     let plain = folded(pid, "");
     assert!(plain.total() > 0 && !plain.lines.iter().any(|line| line.has("innermost")));
     let inlined = folded(pid, "--inline -a");
@@ -56,7 +56,7 @@ fn offsets_and_addresses_lead_to_the_function() {
         .unwrap_or_else(|| panic!("{text}"));
     let (_, address) = leaf
         .split_once(" [inlined+0x")
-        .expect("where it is in its file");
+        .expect("the function's place in its file");
     let address = format!("0x{}", address.trim_end_matches(']'));
     let found = Command::new("addr2line")
         .args(["-f", "-e"])

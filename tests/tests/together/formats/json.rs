@@ -1,4 +1,4 @@
-//! The JSON object, checked against its schema and read as its documentation says.
+//! The JSON object, checked against its schema and used as its documentation says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -62,7 +62,7 @@ fn each_tools_object_is_what_the_schema_says() {
         assert_eq!(jq(measure, &file).trim(), told, "{tool}");
     }
     let off = folder.path().join("offcputime.json");
-    // All sleeps of these threads exceed 1 ms, some of them by little.
+    // All sleeps of these threads are longer than 1 ms, some by little.
     let sums = jq(
         ".ebpf.offcpu | .total_time_ns, .total_events, .avg_time_ns, .max_time_ns, .min_time_ns",
         &off,
@@ -78,7 +78,7 @@ fn each_tools_object_is_what_the_schema_says() {
         &off,
     );
     assert_eq!(threads.trim(), total.to_string());
-    // The threads' own clocks have the same time.
+    // The accounts of the threads have the same time.
     let clocks = jq("[.threads[] | .runnable_ns + .blocked_ns] | add", &off);
     let clocks: u64 = clocks.trim().parse().unwrap();
     assert!(clocks.abs_diff(total) * 100 < clocks, "{clocks} {total}");

@@ -1,4 +1,4 @@
-//! Files for viewers, read by these viewers.
+//! Files for viewers, as these viewers read them.
 
 mod browser;
 mod frames;

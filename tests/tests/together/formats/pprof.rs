@@ -29,15 +29,15 @@ fn functions_threads_and_means_are_there() {
     let finished = tool.args("--states --duration 2 -o").arg(&file).run();
     finished.succeeded();
 
-    // pprof shows the last sample type by default.
+    // By default pprof shows the last sample type.
     let top = pprof(
         &file,
         &["-top", "-cum", "-nodecount=2000", "-nodefraction=0"],
     );
     assert!(top.contains("Type: wall"), "{top}");
     assert!(top.contains("File: phases"), "{top}");
-    // These functions wait even if they seldom get a CPU. A worker that comes late finds its lock
-    // free.
+    // These functions wait even if their threads seldom get a CPU. A worker that comes late finds
+    // its lock free.
     for function in ["main", "g", "drive"] {
         assert!(
             top.lines()
@@ -85,7 +85,7 @@ fn source_lines_and_inlined_functions_are_listed() {
         list.contains("ROUTINE ======================== innermost"),
         "{list}"
     );
-    // The line that burns has most of the time.
+    // The line that computes has most of the time.
     let burning = list
         .lines()
         .find(|line| line.contains("/* the burning line */"));

@@ -1,4 +1,4 @@
-//! Captures of older versions export as the older versions exported them.
+//! Captures of older versions. Their exports equal the exports of the older versions.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use systemscope_tests::Tool;
 
 /// `version-1.scope` is wallclock's capture of a Python program with a lock and a connection. The
-/// program that wrote captures of version 1 exported the other files from it.
+/// version that wrote it also exported the other files from it.
 #[test]
 fn a_capture_of_version_1_exports_as_it_did() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/together/formats/recorded");

@@ -1,4 +1,4 @@
-//! One capture in every format. Each reader finds the same time of each thread in each state.
+//! One capture in every format. Each reader finds the same time for each thread in each state.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Tool, Turn, Workload};
 
-/// Nanoseconds by thread and state.
+/// Time in ns by thread and state.
 type Sums = BTreeMap<(u32, &'static str), u64>;
 
 fn add(sums: &mut Sums, tid: u32, state: &str, value: u64) {
@@ -48,8 +48,8 @@ fn sum_json(path: &Path) -> Sums {
     sums
 }
 
-/// Returns the sums of the profiles of single threads and states. The first profile has the sum of
-/// all others.
+/// Returns the sums of the profiles for single threads and states. The first profile is left out,
+/// because it is the sum of all others.
 fn sum_speedscope(path: &Path) -> Sums {
     let file: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let profiles = file["profiles"].as_array().unwrap();
@@ -69,7 +69,7 @@ fn sum_speedscope(path: &Path) -> Sums {
     sums
 }
 
-/// Returns the sums of inferno's output, which has the states at the leaves.
+/// Returns the sums of inferno's output, in which the leaves name the states.
 fn sum_perf_script(path: &Path) -> Sums {
     let mut options = PerfOptions::default();
     options.include_tid = true;
@@ -166,7 +166,7 @@ fn every_reader_finds_the_same_time_of_each_thread_in_each_state() {
     export(&capture, &format!("{flags} {}", at("out").display()));
     let text = fs::read_to_string(at("out.folded")).unwrap();
     let sums = sum_folded(&text);
-    // Five threads for 2 s.
+    // Five threads live for 2 s each.
     let total: u64 = sums.values().sum();
     assert!(total.abs_diff(10_000_000_000) < 1_000_000, "{sums:?}");
     assert_eq!(sum_json(&at("out.json")), sums);
@@ -177,7 +177,8 @@ fn every_reader_finds_the_same_time_of_each_thread_in_each_state() {
     assert_eq!(sum_svg(&svg, "µs"), total / 1000);
     assert_eq!(sum_svg(&flamegraph_pl(&at("out.folded")), "ns"), total);
 
-    // A capture of a capture exports the same, and so does a pipe.
+    // A capture that is exported from a capture has the same exports, and so does a capture that is
+    // read from a pipe.
     let again = export(&at("out.scope"), "--per-thread --nanoseconds");
     assert_eq!(again, text);
     for (format, ending) in [("json", "json"), ("speedscope", "speedscope.json")] {
@@ -189,7 +190,7 @@ fn every_reader_finds_the_same_time_of_each_thread_in_each_state() {
     }
 }
 
-/// An export of a tool's capture equals what the tool wrote itself.
+/// An export from a tool's capture equals the tool's own output.
 #[test]
 fn exporting_later_gives_what_is_written_at_once() {
     let _turn = Turn::share();

@@ -1,5 +1,5 @@
-//! Names that act on terminals and viewers, from every source. No output contains them unchanged,
-//! and none of them reads as a label of the tools.
+//! Names with characters on which terminals and viewers act, from every source. No output contains
+//! such a name unchanged, and none of the names reads as a label of the tools.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -15,7 +15,7 @@ use systemscope_tests::printed::output::files_below;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Finished, Folded, Tool, Turn, Workload, WorkloadBuilder};
 
-/// Parts of the workload's names that no format contains by chance.
+/// Parts of the workload's names. No format contains them by chance.
 const SEQUENCES: [&[u8]; 5] = [
     b"\x1b]0;P",
     b"\x1b[1m",
@@ -24,10 +24,10 @@ const SEQUENCES: [&[u8]; 5] = [
     "\u{2028}".as_bytes(),
 ];
 
-/// All formats that people read. A capture is not among them.
+/// All formats for people and other programs, without captures.
 const FORMATS: &str = "folded,classic,svg,pprof,speedscope,perf-script,json,waits";
 
-/// A cleaned name from each source, so that a missing source is noticed.
+/// A cleaned name from each source. The test notices a missing source.
 const SOURCES: [&str; 13] = [
     "t?]0:P??:x",
     "folder?]0;P??;???/program?]0;P??;???",
@@ -44,7 +44,7 @@ const SOURCES: [&str; 13] = [
     "hostile-?]0;P???",
 ];
 
-/// Python program with a module and a function whose names no compiler makes.
+/// Python program with a module and a function whose names no compiler can produce.
 const PYTHON: &str = r#"
 code = compile("def f():\n    import time\n    time.sleep(0.01)\n", "/x/\x1b]0;P\x07\n\u202e.py", "exec")
 space = {}
@@ -59,7 +59,7 @@ while True:
     f()
 "#;
 
-/// Checks that output contains none of `SEQUENCES`, and that text contains no control characters.
+/// Checks that output contains none of `SEQUENCES`, and no control characters if it is text.
 #[track_caller]
 fn assert_clean(what: &str, bytes: &[u8]) {
     for sequence in SEQUENCES {
@@ -95,14 +95,14 @@ fn assert_clean_run(what: &str, finished: Finished) -> Finished {
     finished
 }
 
-/// Checks all files in a folder, their names included.
+/// Checks all files in a folder, and their names.
 #[track_caller]
 fn assert_clean_files(folder: &Path) {
     let files = files_below(folder);
     assert!(!files.is_empty());
     for path in files {
         let name = path.file_name().unwrap().to_str().unwrap();
-        assert_clean("the name of a file", name.as_bytes());
+        assert_clean("a file name", name.as_bytes());
         if name.ends_with(".scope") {
             continue;
         }
@@ -239,7 +239,7 @@ fn no_name_of_a_target_reads_as_a_marker() {
         .collect();
     assert!(wakers.iter().any(|waker| waker == "(timer)"), "{wakers:?}");
     assert!(!wakers.iter().any(|waker| waker == "[timer]"), "{wakers:?}");
-    // Timers do end the waits of the thread with this name.
+    // Timers really end the waits of the thread with this name.
     let of_waker = folded.lines.iter().filter(|line| line.comm == "(timer)");
     let wakers: Vec<String> = of_waker.map(|line| line.waker_comms().remove(0)).collect();
     assert!(wakers.iter().any(|waker| waker == "[timer]"), "{wakers:?}");
@@ -256,11 +256,11 @@ fn no_name_of_a_target_reads_as_a_marker() {
     }
 }
 
-/// Placeholder in a capture. The hostile text has the same length.
+/// Placeholder in a capture. The hostile text that replaces it has the same length.
 const HARMLESS: &str = "QQQQQQQQ";
 const HOSTILE: &[u8] = b"\x1b]0;P\x07\n;";
 
-/// Returns a capture with a text of each kind.
+/// Returns a capture with one text of each kind.
 fn capture_with(text: &str) -> Profile {
     let name = |what: &str| format!("{what}{text}");
     let mut profile = Profile::new(Unit::Nanoseconds);
@@ -364,7 +364,7 @@ fn capture_with(text: &str) -> Profile {
     profile
 }
 
-/// Returns the bytes of a capture that no tool writes.
+/// Returns the bytes of a capture as no tool writes it.
 fn hostile_capture() -> Vec<u8> {
     let mut whole = Vec::new();
     capture::write(&capture_with(HARMLESS), &mut whole).unwrap();

@@ -1,4 +1,4 @@
-//! Names, flags and forms of output.
+//! Names, flags and forms of the output.
 
 mod hostile;
 mod names;

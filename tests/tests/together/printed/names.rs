@@ -1,4 +1,5 @@
-//! Thread names that break formats. Output stays parseable, and files get safe names.
+//! Thread names that could break formats. Programs can still parse the output, and files get safe
+//! names.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -9,7 +10,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{Folded, Tool, Turn, Watch, Workload};
 
-/// The thread names of the workload `names` as the tools print them.
+/// Thread names of the workload `names`, as the tools print them.
 const PRINTED: [&str; 15] = [
     "kworker/u:1",
     "a:b c",

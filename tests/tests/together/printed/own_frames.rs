@@ -1,6 +1,6 @@
-//! The profiler's own frames never show.
+//! Frames of the profiler itself, which no output shows.
 //!
-//! The reader of folded text refuses them in every test. This test makes them likely.
+//! In every test the reader of folded text refuses such frames. This test makes them likely.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::programs::tool::PATIENCE;
@@ -11,12 +11,12 @@ use systemscope_tests::{Folded, Tool, Turn, Workload, cpus_online};
 fn profilers_at_work_show_none_of_themselves() {
     let _turn = Turn::share();
     // Two processes on one CPU wait for each other. Unlike the wait for a timer, such a wait never
-    // ends before it has begun.
+    // ends before it begins.
     let _ping_pong = Workload::start("ping_pong", &[0]);
     let mut spinners = Workload::start("spinners", &[cpus_online(), 60]);
     spinners.go();
-    // There are tens of thousands of switches. Two tools measure each switch, and the third tool
-    // samples it. The BPF programs of both tools run at each switch.
+    // There are tens of thousands of switches. The BPF programs of two tools measure each switch,
+    // and the third tool samples these programs.
     let off = Tool::new("offcputime").args("-a 2").start();
     let wake = Tool::new("offwaketime").args("-a --chain 4 2").start();
     let on = Tool::new("oncputime").args("-a -F 997 2").start();

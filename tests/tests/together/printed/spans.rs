@@ -1,4 +1,4 @@
-//! cpudist's output, flag by flag, and its errors.
+//! cpudist's output for each flag, and its errors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -17,7 +17,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::{idle_ticks, stolen_ns};
 use systemscope_tests::{Account, Finished, Tool, Turn, Workload, binary, cpus_online};
 
-/// Starts a program that computes and sleeps for longer than any test takes.
+/// Starts a program that computes and sleeps for longer than any test.
 fn naps() -> Workload {
     let mut naps = Workload::start("naps", &[60, 300]);
     naps.go();
@@ -32,8 +32,8 @@ fn text(finished: &Finished) -> String {
     String::from_utf8(finished.stdout.clone()).unwrap()
 }
 
-/// Checks a histogram in bcc's layout: a header, then rows from `0 -> 1` on. Returns the sum of its
-/// counts and the lines after it.
+/// Checks a histogram in bcc's layout: a header, and then rows from `0 -> 1` on. Returns the sum of
+/// the counts, and the lines after the histogram.
 #[track_caller]
 fn histogram<'a>(lines: &'a [&'a str], unit: &str) -> (u64, &'a [&'a str]) {
     assert_eq!(
@@ -112,8 +112,8 @@ fn time_unit_and_summary_are_added_on_request() {
         ["avg", "=", "msecs", "total:", "msecs", "count:"],
     );
     assert_eq!(words[10], count.to_string());
-    // The thread is off the CPU for half a second, less the kernel's running time and the stolen
-    // time.
+    // The thread is off the CPU for half a second, less its running time in the kernel's account
+    // and the stolen time.
     let total: u64 = words[6].parse().unwrap();
     let running_ns = running_ns(naps.pid()) - before + (stolen_ns() - stolen);
     let running_ms = running_ns.div_ceil(1_000_000);
@@ -175,14 +175,14 @@ fn a_container_sees_its_own_threads_by_its_own_numbers() {
         .run();
     let spans = Spans::read(finished);
     let rows = &spans.only().rows;
-    // Outside, these threads have higher IDs than a process that was there before them.
+    // Outside the container these threads have higher IDs than a process that existed before them.
     let is_own = |tid| (1..outside.pid()).contains(&tid);
     assert!(
         rows.iter().all(|row| row.tid.is_some_and(is_own)),
         "{rows:?}"
     );
     assert!(rows.iter().any(|row| row.comm.as_deref() == Some("sleep")));
-    // Switches of threads outside do not count as lost. There are many more of them.
+    // Switches of threads outside the container do not count as lost. There are many more of them.
     let outside = Account::read(outside.pid(), outside.pid()).unwrap();
     assert!(
         spans.lost_switches * 10 < outside.voluntary.max(1000),
@@ -215,7 +215,7 @@ fn percentiles_come_as_a_table() {
     let number = |column: usize| rows[2][column].parse::<f64>().unwrap();
     assert!((2..6).all(|column| number(column) <= number(column + 1)));
     // Half of the spans are at least as long as the median. The sum of all spans is the window,
-    // less the kernel's running time and the stolen time.
+    // less the running time in the kernel's account and the stolen time.
     assert!(
         number(2) <= 2.0 * number(7) && number(7) <= number(6),
         "{text}"
@@ -254,7 +254,7 @@ fn forms_have_names_too() {
     assert!(print_as("percentiles").contains("99.9"));
     let object: serde_json::Value = serde_json::from_str(print_as("json").trim()).unwrap();
     assert!(object.is_object());
-    // There is one table, for the whole run.
+    // There is one table for the whole run.
     let hgrm = print_as("hgrm");
     assert!(hgrm.trim_start().starts_with("Value"), "{hgrm}");
     assert!(hgrm.contains("#[Mean") || hgrm.contains("#[Max"), "{hgrm}");

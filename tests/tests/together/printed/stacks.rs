@@ -53,7 +53,7 @@ fn user_only_and_kernel_only() {
     assert!(!kernel.lines.iter().any(is_user), "{kernel:#?}");
     assert!(
         kernel.total() > 0,
-        "samples in user space remain, without their stack"
+        "samples in user space remain, without their stacks"
     );
 }
 
@@ -70,7 +70,7 @@ fn annotations_and_delimiters() {
     );
 
     let annotated = on("offcputime", &simple).args("-a").folded(0.5);
-    // A context switch that the machine hides costs an interval its kernel stack.
+    // If the machine hides a context switch, one interval has no kernel stack.
     let whole = annotated.only(|line| !line.has("[Missed Kernel Stack]"));
     for line in whole.under("known_sleep").lines {
         let first_kernel = line
@@ -151,7 +151,8 @@ fn per_thread_tells_threads_apart() {
     }
 }
 
-/// bcc's layout: indented frames from the leaf on, comm (PID), the value, an empty line.
+/// bcc's layout has indented frames from the leaf on, the name with the PID, the value, and an
+/// empty line.
 #[test]
 fn classic_prints_bccs_records() {
     let _turn = Turn::share();
@@ -233,7 +234,7 @@ fn v_says_more_and_only_on_stderr() {
             "{tool} -v:\n{}",
             verbose.stderr
         );
-        // The counts are drained twice at the end, and any number of times before.
+        // The counts are drained twice at the end, and any number of times before the end.
         let drained = |line: &str| {
             let (_, times) = line.split_once("the counts were drained ")?;
             times.strip_suffix(" times")?.parse::<u64>().ok()
@@ -267,7 +268,7 @@ fn states_split_an_interval_and_add_up() {
     spinners.go();
     let folded = on("offcputime", &simple).args("--states").folded(2.0);
     let sleep = folded.under("known_sleep");
-    // The thread has to wait for a CPU after its sleep.
+    // The thread waits for a CPU after its sleep.
     assert!(
         sleep.marked("_[o]").total() > 0 && sleep.marked("_[r]").total() > 0,
         "{sleep:#?}"
@@ -284,7 +285,7 @@ fn nanoseconds_are_a_thousand_times_as_many() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
     for tool in ["offcputime", "offwaketime"] {
-        // One of two threads sleeps for the whole window, the other for a part of it.
+        // One of the two threads sleeps for the whole window, and the other for a part of it.
         let micro = on(tool, &simple).folded(0.5).total();
         assert!((500_000..=1_000_000).contains(&micro), "{tool}: {micro} us");
         let nano = on(tool, &simple).arg("--nanoseconds").folded(0.5).total();

@@ -1,4 +1,4 @@
-//! Names are right or absent.
+//! Names of functions, which are right or absent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -107,7 +107,7 @@ fn a_map_in_the_targets_own_mount_namespace_is_found() {
     fs::remove_file(&moved).unwrap();
     jit.go();
     assert!(!Path::new(&format!("/tmp/perf-{}.map", jit.pid())).exists());
-    // The binary has been deleted by now, too.
+    // The binary has been deleted by now.
     assert_path(
         &off_cpu(jit.pid()),
         &["main", "LazyCompile:*spin script.js:7", "burn_and_sleep"],
@@ -130,7 +130,7 @@ fn a_deleted_binary_still_names_its_functions() {
 fn a_replaced_binary_lends_no_names() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // Another program gets the same path. Its functions have other addresses.
+    // Another program gets the same path. Its functions are at other addresses.
     fs::remove_file(simple.binary()).unwrap();
     let other = scratch();
     fs::copy(
@@ -168,7 +168,7 @@ fn a_replaced_binary_lends_no_names() {
 fn a_process_that_ends_first_keeps_its_names() {
     let _turn = Turn::share();
     for tool in ["oncputime -F 499", "offcputime"] {
-        // Another target keeps the tool running until this one has ended.
+        // Another target keeps the tool running until this target has ended.
         let other = Workload::start("crowd", &[1]);
         let mut simple = Workload::plain("simple");
         let (name, arguments) = tool.split_once(' ').unwrap_or((tool, ""));
@@ -177,7 +177,7 @@ fn a_process_that_ends_first_keeps_its_names() {
             .pid(other.pid())
             .args(arguments)
             .start_measuring();
-        // By then the program has run and slept before it ends.
+        // Before it ends, the program has run and slept.
         let enough = running_ns(simple.pid()) + 200_000_000;
         while running_ns(simple.pid()) < enough {
             sleep(Duration::from_millis(10));
@@ -205,7 +205,7 @@ fn a_process_that_ends_first_keeps_its_names() {
     }
 }
 
-/// Builds `simple`, moves its debug information to `debug` and strips it.
+/// Builds `simple`, moves its debug information to `debug`, and strips it.
 fn stripped_into(folder: &Path, flags: &[&str], debug: &Path) -> PathBuf {
     let builder = flags
         .iter()
@@ -231,7 +231,7 @@ fn a_debug_file_is_found_by_its_link() {
     let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
     link.push(&debug);
     run("objcopy", &[Path::new(&link), &binary]);
-    // No distribution puts the file into `.debug` beside the binary, but gdb looks there.
+    // No distribution puts the file into `.debug` beside the binary, but gdb looks there, too.
     fs::create_dir(folder.path().join(".debug")).unwrap();
     fs::rename(&debug, folder.path().join(".debug/simple.debug")).unwrap();
     let simple = start_simple(binary, folder);
@@ -241,13 +241,13 @@ fn a_debug_file_is_found_by_its_link() {
     );
 }
 
-/// A file under /usr/lib/debug, removed when dropped.
+/// File under /usr/lib/debug that is removed when dropped.
 struct InstalledDebugFile(PathBuf);
 
 impl Drop for InstalledDebugFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
-        // Folders that were empty before are removed.
+        // `remove_dir` removes only folders that are empty.
         for folder in self.0.ancestors().skip(1).take(2) {
             let _ = fs::remove_dir(folder);
         }
@@ -257,7 +257,7 @@ impl Drop for InstalledDebugFile {
 #[test]
 fn a_debug_file_is_found_by_its_build_id() {
     let _turn = Turn::share();
-    // A build ID that no other file is likely to have.
+    // It is unlikely that another file has this build ID.
     let (first, rest) = ("5c", "0be57e57e57e57e57e57e57e57e57e57e57e5c");
     let folder = scratch();
     let debug = folder.path().join("away");
@@ -282,7 +282,7 @@ fn a_stripped_binary_shows_its_module_and_no_wrong_name() {
     let _turn = Turn::share();
     let folder = scratch();
     let nowhere = scratch();
-    // Dynamic symbols remain. An address near a symbol does not belong to it.
+    // Dynamic symbols remain. An address near a symbol does not belong to the symbol.
     let binary = stripped_into(
         folder.path(),
         &["-rdynamic", "-Wl,--build-id=none"],
@@ -330,7 +330,7 @@ fn kernel_functions_are_named() {
     );
 }
 
-/// A setting below `/proc/sys/kernel`. Its old value is restored on drop.
+/// Setting below `/proc/sys/kernel`. Its old value is restored when dropped.
 struct Setting {
     path: PathBuf,
     before: String,
@@ -352,7 +352,7 @@ impl Drop for Setting {
 }
 
 #[test]
-#[ignore = "changes what the kernel shows to everybody"]
+#[ignore = "changes what the kernel shows to all users"]
 fn kernel_addresses_are_written_only_where_everybody_may_read_them() {
     let _turn = Turn::take();
     let sleeper = Running::asleep();

@@ -12,7 +12,7 @@ use systemscope_tests::{
 };
 
 const WINDOW_US: u64 = 1_000_000;
-/// Kernel functions in waits and wake-ups.
+/// Kernel functions of waits and wake-ups.
 const KERNEL: [&str; 4] = [
     "do_syscall_64",
     "try_to_wake_up",
@@ -40,7 +40,7 @@ impl Pair {
         u32::try_from(self.workload.told(name)).unwrap()
     }
 
-    /// Returns both process IDs as an argument.
+    /// Returns both process IDs as one argument.
     fn pids(&self) -> String {
         format!("{},{}", self.id("asker"), self.id("answering"))
     }
@@ -77,7 +77,7 @@ fn a_wait_that_outlasts_the_window_is_still_blocked_for_all_of_it() {
         );
         assert!(line.waker().frames.is_empty(), "{line}");
     }
-    // The wait has no waker, so no choice of wakers includes it.
+    // The wait has no waker, so no choice of wakers includes the wait.
     for flag in ["--waker-pid", "--waker-tid"] {
         let own = std::process::id().to_string();
         let tool = offwaketime().pid(target.pid()).arg(flag).arg(own);
@@ -143,7 +143,7 @@ fn waker_pid_and_waker_tid_choose_whose_wake_ups_count() {
         );
         assert_eq!(wakers, both, "{flag}");
     }
-    // The process's leader wakes no thread.
+    // The leader of the process wakes no thread.
     let (folded, _) = by("--waker-tid", &[answering]);
     assert_eq!(folded, Folded::default());
 }
@@ -152,7 +152,7 @@ fn waker_pid_and_waker_tid_choose_whose_wake_ups_count() {
 #[ignore = "loads every CPU with threads that wait for it"]
 fn both_lengths_are_bounds_on_the_blocked_time() {
     let _turn = Turn::share();
-    // Naps of 20 ms and rests of 400 ms alternate. Waits for a CPU after them do not count.
+    // Naps of 20 ms and rests of 400 ms alternate. The waits for a CPU after them do not count.
     let mut spinners = Workload::start("spinners", &[2 * cpus_online(), 300]);
     spinners.go();
     let mut naps = Workload::start("naps", &[300, 20_000, 400]);
@@ -161,11 +161,11 @@ fn both_lengths_are_bounds_on_the_blocked_time() {
         let folded = offwaketime().pid(naps.pid()).args(arguments).folded(2.0);
         folded.ended().under(function).total()
     };
-    // Whole rests and naps.
+    // At least one whole rest or nap is shown.
     assert!(ended_in("-m 300000", "rest") >= 399_000);
     assert_eq!(ended_in("-m 300000", "nap"), 0);
     assert!(ended_in("-M 300000", "nap") >= 19_000);
-    // The window's start may cut a rest short.
+    // The start of the window may cut a rest short.
     assert!(ended_in("-M 300000", "rest") < 300_000);
 }
 
@@ -282,7 +282,8 @@ fn states_add_the_waits_for_a_cpu_and_leave_the_blocked_time() {
     );
 }
 
-/// A record reads downwards: the waker from its root, then the sleeper from its leaf.
+/// A record reads downwards: the waker from its root to its leaf, then the sleeper from its leaf to
+/// its root.
 #[test]
 fn classic_reads_downwards() {
     let _turn = Turn::share();

@@ -1,4 +1,4 @@
-//! Interpreters whose frames were overwritten.
+//! Interpreters with overwritten frames.
 
 use systemscope_tests::Turn;
 use systemscope_tests::printed::python::UNKNOWN;
@@ -8,9 +8,9 @@ use std::thread;
 
 use super::{Stack, measure, script};
 
-/// Python program that overwrites one of its frames, or what that frame refers to, and blocks for
-/// ever below it. The numbers are byte offsets of a frame's caller and code. They come from each
-/// version's Include/internal/pycore_frame.h or Include/cpython/frameobject.h.
+/// Python program that overwrites one of its frames, or an object to which the frame refers, and
+/// then blocks for ever below this frame. The numbers are byte offsets of a frame's caller and
+/// code, from each version's Include/internal/pycore_frame.h or Include/cpython/frameobject.h.
 const HOSTILE: &str = "
 import ctypes, gc, os, sys
 gc.disable()
@@ -46,7 +46,7 @@ def inner():
 outer()
 ";
 
-/// Kinds of damage, and whether the tool can know that frames are missing.
+/// Kinds of damage, and whether the tool can notice that frames are missing.
 const DAMAGES: [(&str, bool); 7] = [
     ("its caller is itself", true),
     ("its caller is nowhere", true),
@@ -57,7 +57,7 @@ const DAMAGES: [(&str, bool); 7] = [
     ("its name is longer than it is", false),
 ];
 
-/// Returns the only stack of a script with this damage.
+/// Returns the only stack of a script that does this damage.
 fn measure_damaged(python: &Python, damage: &str, flags: &str) -> Stack {
     let hostile = script(python, HOSTILE, damage);
     let (finished, mut stacks) = measure(hostile.pid(), hostile.folder(), flags);
@@ -80,11 +80,11 @@ fn an_interpreter_that_lies_loses_no_native_frame() {
             let stack = measure_damaged(&python, damage, "");
             let what = format!("{python:?}, {damage}: {stack:#?}");
             assert!(stack.value >= 950_000_000, "{what}");
-            // All native frames are there. Evaluation functions of the interpreter may show where
-            // frames of Python are missing.
+            // All native frames are there. Evaluation functions of the interpreter may stand in the
+            // places of missing Python frames.
             assert!(stack.native_beyond(&whole).is_some(), "{what}");
             assert!(with_its_own.native_beyond(&stack).is_some(), "{what}");
-            // Frames that were not overwritten are right.
+            // The frames that were not overwritten are right.
             let innermost = stack.calls().pop().map(|call| call.name);
             assert_eq!(innermost.as_deref(), Some("<string>:inner"), "{what}");
             let unknown = stack.unknown().count();
@@ -92,7 +92,7 @@ fn an_interpreter_that_lies_loses_no_native_frame() {
             let mut names = stack.frames.iter().map(|frame| frame.name.len());
             assert!(names.all(|length| length <= LONGEST), "{what}");
         };
-        // Each thread waits for most of the time.
+        // The threads wait for most of the time, so they run side by side.
         thread::scope(|scope| {
             for (damage, is_known) in DAMAGES {
                 let check = &check;

@@ -1,4 +1,4 @@
-//! A C program that embeds an interpreter and starts threads itself.
+//! A C program that embeds an interpreter and starts its threads itself.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use systemscope_tests::{Turn, WorkloadBuilder, accounts_at_rest};
 
 use super::{functions, measure};
 
-/// Function of `embedding.c` in each thread, and the Python functions that it runs.
+/// Function of `embedding.c` in each thread, and the Python functions that this function runs.
 const C: &str = "run_script";
 const PYTHON: [(&str, &str); 3] = [
     ("<string>:<module>", "<string>"),
@@ -16,7 +16,7 @@ const PYTHON: [(&str, &str); 3] = [
     ("<string>:inner", "<string>"),
 ];
 
-/// Returns the interpreter's shared library, if there is one, and the prefix of its files.
+/// Returns the interpreter's shared library, if any, and the prefix of the interpreter's files.
 fn library(python: &Python) -> (Option<PathBuf>, String) {
     const ASK: &str = "import sys, sysconfig; of = sysconfig.get_config_var; \
         print(of('LIBDIR'), of('MULTIARCH') or '.', of('INSTSONAME'), sys.base_prefix, sep='\\n')";
@@ -57,5 +57,5 @@ fn a_program_that_embeds_an_interpreter_has_its_frames() {
             assert!(place(C).is_some(), "{library}: {stack:#?}");
         }
     }
-    assert!(embedded > 0, "no Python here can be embedded");
+    assert!(embedded > 0, "no Python of this machine can be embedded");
 }

@@ -1,4 +1,4 @@
-//! Frames of Python, against the frames that the interpreter itself reports in `nesting.py`.
+//! Frames of Python, against the frames that the interpreter reports about itself in `nesting.py`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod damages;
@@ -23,20 +23,20 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Finished, Folded, Tool, Turn, Workload, accounts_at_rest, patiently};
 use tempfile::TempDir;
 
-/// Function that evaluates frames of Python. The tools hide it behind these frames.
+/// Function that evaluates frames of Python. The tools show these frames in its place.
 const EVALUATION: &str = "_PyEval_EvalFrameDefault";
 
-/// Label of functions without a known native frame that runs them: while libraries are loaded, and
-/// beyond the native frames that are kept.
+/// Label of functions whose native frames are not known: while libraries are loaded, and beyond the
+/// native frames that a tool keeps.
 const NOT_PLACED: &str = "[python: not placed]";
 
-/// Label of functions in stacks that are older than the tool's knowledge of their interpreter.
+/// Label of functions in stacks that a tool captured before it knew the interpreter.
 const NOT_READ: &str = "[python: not read]";
 
-/// Tolerance in ns, far longer than a reading of the clock takes before the wait.
+/// Tolerance in ns. It is far longer than the time that reading the clock takes before the wait.
 const SLACK_NS: u64 = 1_000_000;
 
-/// One run of a scene of `nesting.py`, as the interpreter reports it.
+/// Run of a scene of `nesting.py`, as the interpreter reports it.
 #[derive(Debug, Deserialize)]
 struct Row {
     scene: String,
@@ -67,7 +67,7 @@ fn nesting() -> PathBuf {
     source("nesting.py")
 }
 
-/// Runs `nesting.py` from its start to its end. Returns the rows that it wrote and the stacks.
+/// Runs `nesting.py` from start to end. Returns the rows that it wrote, and the stacks.
 fn run_nesting(python: &Python, flags: &str, mode: &str) -> (Vec<Row>, Vec<Stack>) {
     let program = [python.path.as_path(), &nesting(), "truth".as_ref()];
     let program = program.map(|word| word.to_str().unwrap());
@@ -76,8 +76,8 @@ fn run_nesting(python: &Python, flags: &str, mode: &str) -> (Vec<Row>, Vec<Stack
     (read_rows(&folder.path().join("truth")), stacks)
 }
 
-/// Runs a program under offcputime in a folder with these files. The tool learns of an interpreter
-/// after waits for a CPU and a disk. A run in which it learned too late is repeated.
+/// Runs a program under offcputime, in a folder with these files. To learn of an interpreter the
+/// tool must wait for a CPU and a disk. A run in which the tool learned of it too late is repeated.
 fn run_under_offcputime(
     flags: &str,
     program: &[&str],
@@ -99,17 +99,17 @@ fn run_under_offcputime(
     })
 }
 
-/// The largest time in one stack, and the sum.
+/// Largest time in one stack, and the sum over all stacks.
 #[derive(Debug, Default)]
 struct Time {
     one_ns: u64,
     all_ns: u64,
 }
 
-/// Time by thread and by calls of Python.
+/// Time by thread and by calls in Python.
 type Times = BTreeMap<(u32, Vec<Call>), Time>;
 
-/// Returns the times of stacks that end in the innermost calls of these scenes.
+/// Returns the times of the stacks that end in the innermost calls of these scenes.
 fn times_at_ends(rows: &[Row], stacks: &[Stack]) -> Times {
     let ends: HashSet<(u32, Call)> = rows
         .iter()
@@ -132,22 +132,23 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
 
-/// Returns whether functions are missing from a stack, and not only the native frames between them.
+/// Returns whether functions are missing from a stack. Missing native frames between them do not
+/// count.
 fn has_gaps(stack: &Stack) -> bool {
     stack.unknown().any(|mark| mark != NOT_PLACED)
 }
 
-/// Returns whether a thread waited, and was not preempted.
+/// Returns whether a thread waited by itself. A preempted thread did not.
 fn is_waiting(stack: &Stack) -> bool {
     stack.state.as_deref() != Some("runnable")
 }
 
-/// Returns whether only functions are missing that ran before the tool knew of the interpreter.
+/// Returns whether all missing functions ran before the tool knew the interpreter.
 fn is_early(stack: &Stack) -> bool {
     has_gaps(stack) && stack.unknown().all(|mark| mark == NOT_READ)
 }
 
-/// Returns the time in stacks of threads that waited, and the part of it that `is_counted`.
+/// Returns the time in stacks of waiting threads, and the part of it that `is_counted`.
 fn waiting_time(stacks: &[Stack], is_counted: impl Fn(&Stack) -> bool) -> (u64, u64) {
     let waiting = || stacks.iter().filter(|stack| is_waiting(stack));
     let counted = waiting().filter(|stack| is_counted(stack));
@@ -161,9 +162,9 @@ fn assert_known_soon(what: &str, stacks: &[Stack]) {
     assert!(early * 10 <= all, "{what}: {early} of {all} early on");
 }
 
-/// Checks that nearly all time of waiting threads is in whole stacks. Frames of a thread that was
-/// preempted while it changed them may be missing until it runs again. Such stacks do not count
-/// with `--states`.
+/// Checks that nearly all time of waiting threads is in whole stacks. If a thread is preempted
+/// while it changes its frames, frames may be missing until the thread runs again. With `--states`
+/// such stacks do not count.
 fn assert_all_known(what: &str, stacks: &[Stack]) {
     assert_known_soon(what, stacks);
     let has_gap = |stack: &Stack| has_gaps(stack) && !is_early(stack);
@@ -174,9 +175,9 @@ fn assert_all_known(what: &str, stacks: &[Stack]) {
 }
 
 /// Returns the stacks that end in these scenes and contain the interpreter's evaluation function.
-/// The leaf does not count: the function may just have been entered, for a frame that does not
-/// exist yet. Stacks with functions that are not placed contain all native frames. They take little
-/// of the time.
+/// The leaf does not count, because the thread may just have entered the function for a frame that
+/// does not exist yet. Stacks with functions that are not placed contain all native frames. They
+/// take little of the time.
 fn evaluations<'a>(rows: &[Row], stacks: &'a [Stack]) -> Vec<&'a Stack> {
     let ends: HashSet<Call> = rows.iter().filter_map(|row| row.calls().pop()).collect();
     let of_scenes = |stack: &&Stack| stack.calls().pop().is_some_and(|end| ends.contains(&end));
@@ -207,11 +208,11 @@ fn every_frame_is_where_the_interpreter_has_it() {
         let mut wrong = String::new();
         for row in rows {
             let scene = &row.scene;
-            // No two scenes have the same chain.
+            // No two scenes have the same chain of calls.
             match times.remove(&(row.thread, row.calls())) {
                 None => wrong.push_str(&format!("{scene}: not seen: {:?}\n", row.chain)),
-                // The end of a sleep is set before the thread releases the interpreter's lock. A
-                // wait for that lock has another native stack.
+                // The thread computes the end of its sleep before it releases the interpreter's
+                // lock. A wait for that lock has another native stack.
                 Some(time)
                     if time.all_ns + SLACK_NS < nanoseconds(row.seconds)
                         || time.one_ns > nanoseconds(row.elapsed) + SLACK_NS =>
@@ -228,7 +229,7 @@ fn every_frame_is_where_the_interpreter_has_it() {
     }
 }
 
-/// Returns the stacks with these frames of Python. Imported files are in another folder each time,
+/// Returns the stacks with these frames of Python. Each run has another folder of imported files,
 /// so folders are ignored.
 fn with_calls<'a>(stacks: &'a [Stack], calls: &[Call]) -> Vec<&'a Stack> {
     let places = |calls: &[Call]| {
@@ -242,9 +243,10 @@ fn with_calls<'a>(stacks: &'a [Stack], calls: &[Call]) -> Vec<&'a Stack> {
     there.collect()
 }
 
-/// Returns whether a stack of `shown` is one of `hidden` with functions of the interpreter added.
+/// Returns whether each stack of `shown` is a stack of `hidden` with added functions of the
+/// interpreter.
 fn has_own_functions(shown: &[&Stack], hidden: &[&Stack]) -> bool {
-    // Some binaries lack the function's name.
+    // Some binaries have no name for the function.
     let is_own = |name: &str| name.contains(EVALUATION) || name.starts_with('[');
     let mut beyond = shown.iter().flat_map(|shown| {
         hidden
@@ -254,8 +256,8 @@ fn has_own_functions(shown: &[&Stack], hidden: &[&Stack]) -> bool {
     beyond.any(|own| !own.is_empty() && own.iter().all(|it| is_own(&it.name)))
 }
 
-/// A thread that was preempted before its sleep has another stack, too. A preemption longer than
-/// the sleep leaves no sleep, and the run is repeated.
+/// A thread that is preempted before its sleep has another stack, too. A preemption longer than the
+/// sleep leaves no sleep, so the run is repeated.
 #[test]
 #[ignore = "runs every scene twice in each interpreter"]
 fn the_interpreters_own_functions_are_shown_where_that_is_asked() {
@@ -279,7 +281,8 @@ fn the_interpreters_own_functions_are_shown_where_that_is_asked() {
     }
 }
 
-/// C functions that call back: scene, function of Python that they call, and part of their names.
+/// C functions that call back into Python: scene, called Python function, and a part of the C
+/// functions' names.
 const THROUGH_C: [(&str, &str, &str); 4] = [
     ("a_sort_key", "key_of", "sort"),
     ("a_map", "key_of", "map_next"),
@@ -298,7 +301,7 @@ fn functions_in_c_are_between_those_that_they_are_between() {
             let rows: Vec<&Row> = rows.iter().filter(is_of_scene).collect();
             assert_eq!(rows.len(), 2, "{scene}");
             for row in rows {
-                // Versions before 3.11 have unqualified names.
+                // Versions before 3.11 have names without qualifiers.
                 let full = row.chain.iter().any(|(name, _, _)| name == callee);
                 let callee = if full {
                     callee
@@ -306,7 +309,7 @@ fn functions_in_c_are_between_those_that_they_are_between() {
                     callee.rsplit('.').next().unwrap()
                 };
                 let calls = row.calls();
-                // A thread that was preempted may have one more native frame than Python has.
+                // A preempted thread may have one more native frame than Python has frames.
                 let is_in_row = |stack: &&Stack| {
                     stack.tid == row.thread && stack.calls() == calls && is_waiting(stack)
                 };
@@ -323,7 +326,7 @@ fn functions_in_c_are_between_those_that_they_are_between() {
     }
 }
 
-/// A thread waits for the interpreter's lock inside the call that released it.
+/// A thread waits for the interpreter's lock inside the call that released the lock.
 #[test]
 fn who_waits_for_the_interpreters_lock_is_where_it_was_given_away() {
     let _turn = Turn::share();
@@ -344,14 +347,14 @@ fn who_waits_for_the_interpreters_lock_is_where_it_was_given_away() {
         );
         for (time, elapsed) in times.values().zip(elapsed.values()) {
             let elapsed = nanoseconds(*elapsed);
-            // In between the thread wakes to request the lock.
+            // Meanwhile the thread wakes to request the lock.
             let range = elapsed * 9 / 10 - SLACK_NS..=elapsed + SLACK_NS;
             assert!(range.contains(&time.all_ns), "{what}: {time:?} {range:?}");
         }
     }
 }
 
-/// Python program that blocks in line 6.
+/// Python program that blocks in its line 6.
 const ALREADY: &str = "
 import time
 def outer():
@@ -410,8 +413,8 @@ fn functions(calls: &[Call]) -> Vec<(&str, &str)> {
     functions.collect()
 }
 
-/// Returns whether a whole stack lies between the entry of `busy` and the call of `innermost`. Code
-/// that enters and leaves the scenes takes about 1 % of the time.
+/// Returns whether a stack is whole and lies between the entry of `busy` and the call of
+/// `innermost`. Code that enters and leaves the scenes takes about 1 % of the time.
 fn is_setup_code(stack: &Stack) -> bool {
     let calls = stack.calls();
     let has = |function: &str| calls.iter().any(|call| call.name == function);
@@ -427,7 +430,7 @@ fn what_computes_has_its_frames() {
         let [truth, json] = ["truth", "run.json"].map(|name| folder.path().join(name));
         let mut command = Command::new(&python.path);
         command.arg(nesting()).arg(&truth).arg("busy");
-        // The program was there before the window. In the window it runs only its scenes.
+        // The program existed before the window. In the window it runs only its scenes.
         let mut busy = Workload::run(command, python.path.clone(), folder);
         let tool = Tool::new("oncputime").args("-F 999 --format json -o");
         let running = tool.arg(&json).pid(busy.pid()).start_measuring();
@@ -449,7 +452,7 @@ fn what_computes_has_its_frames() {
                 let Some((there, beyond)) = calls.split_at_checked(chain.len()) else {
                     return false;
                 };
-                // After it has computed, a scene calls `tell`.
+                // After its computation a scene calls `tell`.
                 let tells = beyond
                     .first()
                     .is_none_or(|call| call.name == "nesting.py:tell");
@@ -473,7 +476,7 @@ fn what_computes_has_its_frames() {
         assert!(set_up * 20 <= all, "{python:?}: {set_up} of {all} set up");
         for row in &rows {
             let samples = of_scenes.get(&*row.scene).copied().unwrap_or_default() as f64;
-            // No sample is taken while the hypervisor has the CPU.
+            // No sample is taken while the hypervisor takes the CPU.
             let expected = row.seconds * HERTZ;
             assert!(samples >= expected / 2.0, "{python:?}: {samples}: {row:?}");
         }

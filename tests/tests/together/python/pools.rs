@@ -1,4 +1,4 @@
-//! Processes of multiprocessing that start in the window, or before it.
+//! Processes of multiprocessing that start in the window or before it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use systemscope_tests::{Turn, Workload};
 
 use super::{Stack, assert_all_known, measure, run_under_offcputime};
 
-/// Python program with four processes that sleep in one function again and again.
+/// Python program. Its four processes sleep in one function again and again.
 const POOL: &str = "
 import multiprocessing, os, sys, time
 def doze(seconds):
@@ -26,7 +26,7 @@ if __name__ == '__main__':
         pool.map(doze, [0.02] * int(sys.argv[2]), chunksize=1)
 ";
 
-/// Checks that four processes sleep in that function, and that no frame is missing.
+/// Checks that four processes sleep in the function of [`POOL`], and that no frame is missing.
 fn assert_pool(what: &str, stacks: &[Stack]) {
     assert_all_known(what, stacks);
     let doze = |stack: &&Stack| {
@@ -51,7 +51,7 @@ fn the_processes_of_a_pool_have_their_frames() {
             let (folder, _, stacks) = run_under_offcputime("--states --", &program, &files);
             assert_pool(&what, &stacks);
 
-            // The processes start before the window and stay.
+            // The processes start before the window and live on.
             let mut command = Command::new(&python.path);
             command
                 .arg(folder.path().join("pool.py"))
@@ -63,7 +63,7 @@ fn the_processes_of_a_pool_have_their_frames() {
     }
 }
 
-/// Python program with eight processes. Each sleeps once for 2 s and reports when.
+/// Python program. Each of its eight processes sleeps once for 2 s, and prints when it slept.
 const LIVES: &str = "
 import multiprocessing, os, sys, time
 def live(said):
@@ -81,7 +81,7 @@ if __name__ == '__main__':
     os.write(1, os.read(heard.fileno(), 65536))
 ";
 
-/// Members of a profile that describe processes and threads.
+/// Part of a profile that describes processes and threads.
 #[derive(Debug, Deserialize)]
 struct Lives {
     processes: Vec<Process>,
@@ -110,7 +110,7 @@ fn parse_sleep(line: &str) -> (u32, u64, u64) {
     (u32::try_from(next()).unwrap(), next(), next())
 }
 
-/// Checks eight processes that start and end in the window, with this start method.
+/// Checks eight processes that begin and end in the window, with this start method.
 fn assert_lives(start: &str) {
     const SLEPT_NS: u64 = 1_900_000_000;
     let mut pythons = pythons();

@@ -1,4 +1,4 @@
-//! Other views of the same process: py-spy from outside, faulthandler from inside.
+//! Other views of the same process: py-spy looks from outside, and faulthandler from inside.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use systemscope_tests::{Turn, Workload, accounts_at_rest};
 
 use super::{Call, Row, assert_all_known, measure, nesting, read_rows};
 
-/// A frame as each of the tools reports it.
+/// Frame in the form that each tool reports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct Frame {
     #[serde(rename = "name")]
@@ -42,9 +42,9 @@ impl Frame {
         }
     }
 
-    /// Returns whether this is the frame that 3.13 puts between a call of a class and its
+    /// Returns whether this is the frame that 3.13 puts between a call of a class and the class's
     /// `__init__`. Both other tools report this frame. The frame has no code of the program, and
-    /// `f_back` skips it.
+    /// `f_back` skips the frame.
     fn is_synthetic(&self) -> bool {
         self.function == "__init__" && self.file == "__init__" && self.line == 0
     }
@@ -101,7 +101,8 @@ struct Dumped {
 ///
 /// # Panics
 ///
-/// If py-spy does not support this version. py-spy supports every version that the tools support.
+/// Panics if py-spy does not support this version. py-spy supports every version that the tools
+/// support.
 fn by_py_spy(held: &Workload) -> Threads<u32> {
     let mut command = Command::new(from_pypi("py-spy"));
     let pid = held.pid().to_string();
@@ -118,10 +119,10 @@ fn by_py_spy(held: &Workload) -> Threads<u32> {
     threads.collect()
 }
 
-/// Maximum frames of a thread that faulthandler writes: the innermost ones.
+/// Maximum frames of a thread that faulthandler writes. It writes the innermost ones.
 const MOST_FRAMES: usize = 100;
 
-/// faulthandler's stack of a thread.
+/// Stack of a thread as faulthandler writes it.
 #[derive(Debug, Default)]
 struct Dump {
     /// Frames, outermost first.
@@ -137,7 +138,7 @@ fn by_faulthandler(held: &Workload, dump: &Path) -> BTreeMap<u64, Dump> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let text = fs::read_to_string(dump).unwrap();
-        // The main thread gets the signal, and it comes last because it was started first.
+        // The main thread gets the signal. It comes last, because it was started first.
         if text.contains("\nCurrent thread ") && text.ends_with(" in <module>\n") {
             return parse(&text);
         }
@@ -146,13 +147,13 @@ fn by_faulthandler(held: &Workload, dump: &Path) -> BTreeMap<u64, Dump> {
     }
 }
 
-/// Parses threads: `[Current ]Thread 0xID [NAME] (most recent call first):`, then frames from the
-/// innermost on: `File "FILE", line LINE in FUNCTION`. Since 3.14.1 faulthandler takes a frame
-/// without code for damaged and ends there.
+/// Parses threads: `[Current ]Thread 0xID [NAME] (most recent call first):`, and then frames from
+/// the innermost on: `File "FILE", line LINE in FUNCTION`. Since 3.14.1 faulthandler takes a frame
+/// without code for a damaged frame, and ends there.
 fn parse(text: &str) -> BTreeMap<u64, Dump> {
     let mut threads = BTreeMap::new();
     let mut dump = Dump::default();
-    // Lines are read from the last to the first.
+    // The loop reads lines from the last to the first.
     for line in text.lines().rev() {
         if let Some(frame) = line.strip_prefix("  File \"") {
             let (file, rest) = frame.rsplit_once("\", line ").unwrap();
@@ -178,7 +179,8 @@ fn parse(text: &str) -> BTreeMap<u64, Dump> {
     threads
 }
 
-/// Starts scenes that block for ever, each in its own thread. Returns the rows that they wrote.
+/// Starts scenes that block for ever, each in a thread of its own. Returns the rows that they
+/// wrote.
 fn hold(python: &Python) -> (Workload, Vec<Row>) {
     let folder = scratch();
     let truth = folder.path().join("truth");
@@ -200,13 +202,13 @@ fn others_see_the_same_frames_in_the_same_threads() {
         let py_spys = by_py_spy(&held);
         let dump = held.folder().join("truth.dump");
         let faulthandlers = by_faulthandler(&held, &dump);
-        // In two scenes another thread waits for the thread that it started. The third is the main
-        // thread.
+        // In two scenes another thread waits for a thread that it started. The third further thread
+        // is the main thread.
         assert_eq!(ours.len(), rows.len() + 3, "{what}");
         assert!(ours.keys().eq(py_spys.keys()), "{what}: {py_spys:#?}");
         assert_eq!(faulthandlers.len(), ours.len(), "{what}");
         for (tid, ours) in &ours {
-            // Both tools use the names of the version. Before 3.11 these are unqualified.
+            // Both tools use the names of the Python version. Before 3.11 names have no qualifiers.
             assert_eq!(ours, &py_spys[tid], "{what}: py-spy has {tid} so");
         }
         for row in &rows {
@@ -215,7 +217,7 @@ fn others_see_the_same_frames_in_the_same_threads() {
             let truth: Vec<Frame> = row.calls().iter().map(Frame::from_call).collect();
             assert_eq!(ours, &truth, "{what}: {scene} itself");
 
-            // faulthandler always writes unqualified names.
+            // faulthandler always writes names without qualifiers.
             let Dump { frames, is_cut } = &faulthandlers[&row.ident];
             let most = if *is_cut { frames.len() } else { MOST_FRAMES };
             let innermost = &ours[ours.len().saturating_sub(most)..];

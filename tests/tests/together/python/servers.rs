@@ -1,14 +1,14 @@
-//! A real application: Django under gunicorn, in processes that fork and have threads.
+//! A real application: Django under gunicorn, with forked processes that have several threads.
 
 use systemscope_tests::programs::django::Site;
 use systemscope_tests::{Tool, Turn};
 
 use super::{Stack, stacks};
 
-/// First functions of a thread. Versions before 3.11 have unqualified names.
+/// First functions of a thread. Versions before 3.11 have names without qualifiers.
 const OF_THREADS: [&str; 2] = ["threading.py:Thread._bootstrap", "threading.py:_bootstrap"];
 
-/// Function that serves a request, and the key function that its sort in C calls.
+/// Function that serves a request. Its sort in C calls the second function for each key.
 const VIEW: &str = "django_site.py:page";
 const KEY: &str = "django_site.py:key_of";
 
@@ -26,7 +26,7 @@ fn total<'a>(stacks: impl Iterator<Item = &'a Stack>) -> u64 {
     stacks.map(|stack| stack.value).sum()
 }
 
-/// Returns the part of the stacks' value in a function of Python.
+/// Returns the value of the stacks that contain a function of Python.
 fn within(function: &str, stacks: &[Stack]) -> u64 {
     let is_there = |stack: &&Stack| stack.calls().iter().any(|call| call.name == function);
     total(stacks.iter().filter(is_there))
@@ -55,10 +55,10 @@ fn a_site_in_django_is_seen_from_where_its_threads_begin() {
             all > 0 && elsewhere * 100 <= all,
             "{tool}: {elsewhere} of {all}: {others:#?}"
         );
-        // A request takes most of its time on a CPU, and sleeps once.
+        // A request is on a CPU for most of its time, and sleeps once.
         let view = within(VIEW, &stacks);
         assert!(view * 10 >= all, "{tool}: {view} of {all}");
-        // The key function does not wait, so off-CPU stacks may lack it.
+        // The key function does not wait, so off-CPU stacks need not contain it.
         let key = within(KEY, &stacks);
         assert!(tool == "offcputime" || key > 0, "{tool}: no {KEY}");
     }

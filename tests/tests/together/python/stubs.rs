@@ -1,4 +1,4 @@
-//! Python functions that the interpreter calls through stubs or on other stacks.
+//! Python functions that the interpreter calls through stubs, or that run on other stacks.
 
 use std::process::Command;
 
@@ -11,7 +11,8 @@ use super::*;
 /// Minimum share of whole stacks, in thousandths.
 const WHOLE: u64 = 980;
 
-/// Python program with three functions that call each other. One of them spins, one sleeps.
+/// Python program with three functions that call each other. One function computes, and another one
+/// sleeps.
 const TURNS: &str = "
 import time
 def inner(n):
@@ -79,7 +80,8 @@ fn functions_that_are_called_through_stubs() {
     fs::remove_file(map).unwrap();
 }
 
-/// A greenlet's part of the stack ends at its first function. Its parent runs on another stack.
+/// A greenlet's part of the stack ends at the greenlet's first function. The greenlet's parent runs
+/// on another stack.
 #[test]
 fn greenlets_begin_at_their_first_function() {
     let _turn = Turn::share();

@@ -1,5 +1,5 @@
-//! A wrong command line gives one line that names the value, and exit status 2. A missing target
-//! gives exit status 1.
+//! Wrong command lines and missing targets. A wrong command line gives one line that names the
+//! value, and exit status 2. A missing target gives exit status 1.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::printed::refusal::{
@@ -88,7 +88,7 @@ fn frequencies_that_cannot_be_are_refused() {
         let run = |frequency: &str| on_target(tool, &pid).arg(flag).arg(frequency).run();
         assert_refused(tool, &run("0"), &[WRONG_COMMAND_LINE], &["0"]);
         assert_refused(tool, &run("many"), &[WRONG_COMMAND_LINE], &["many"]);
-        // Only the kernel knows its limit, so either exit status is right.
+        // The kernel alone knows its limit, so either exit status is right.
         assert_refused(
             tool,
             &run("1000000"),
@@ -217,7 +217,7 @@ fn help_ends_with_examples_and_is_no_error() {
             .expect("examples");
         assert!(
             examples.contains(tool),
-            "{tool} --help shows no example of itself"
+            "{tool} --help shows no example of the tool"
         );
         Tool::new(tool).arg("--version").run().succeeded();
     }

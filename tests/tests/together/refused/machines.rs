@@ -1,4 +1,4 @@
-//! Missing privileges, BTF or sibling programs: one line names what is missing.
+//! Missing privileges, missing BTF or missing sibling programs. One line names what is missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -47,7 +47,7 @@ fn without_privileges_the_missing_ones_are_named() {
     assert_eq!(
         files_below(folder.path()).len(),
         TOOLS.len(),
-        "something was written"
+        "the tool has written a file"
     );
 }
 
@@ -77,7 +77,7 @@ fn a_kernel_without_btf_is_named() {
 fn wallclock_without_its_siblings_names_them() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // Root runs no program that is found on PATH.
+    // Root runs no program that a tool finds on PATH.
     let elsewhere = scratch();
     let trap = elsewhere.path().join("oncputime");
     let ran = elsewhere.path().join("ran");
@@ -125,5 +125,9 @@ fn wallclock_shows_the_error_of_a_child_that_fails() {
         &[FAILED],
         &["the moon is in the wrong quarter"],
     );
-    assert_eq!(files_below(folder.path()).len(), 3, "something was written");
+    assert_eq!(
+        files_below(folder.path()).len(),
+        3,
+        "wallclock has written a file"
+    );
 }

@@ -1,4 +1,5 @@
-//! Output that cannot be written: one line that names it, exit status 1, and no partial file.
+//! Output that cannot be written. The tool prints one line that names the output, exits with status
+//! 1, and leaves no partial file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -25,7 +26,8 @@ fn an_output_that_cannot_be_written_is_named() {
     for tool in STACKING {
         for bad in ["/no/such/folder/out", "/proc/out"] {
             let finished = on_target(tool, &pid).arg("-o").arg(bad).run();
-            // `-o` of wallclock is a prefix of several files, so only the folder is compared.
+            // `-o` of wallclock is the prefix of several files, so the test compares only the
+            // folder.
             assert_refused(
                 tool,
                 &finished,
@@ -39,8 +41,8 @@ fn an_output_that_cannot_be_written_is_named() {
     assert_refused("offwaketime", &finished, &[FAILED], &["/no/such/folder"]);
 }
 
-/// Runs a command in a mount namespace of its own, with a small file system on `folder` that
-/// `filler` fills to the last byte.
+/// Runs a command in a mount namespace of its own. `folder` has a small file system there, and the
+/// file `filler` fills it to the last byte.
 fn on_full_disk(folder: &Path, command: &str) -> Finished {
     let script = format!(
         "mount -t tmpfs -o size=16k tmpfs {folder} && head -c 16384 /dev/zero > {folder}/filler && \
@@ -56,7 +58,7 @@ fn on_full_disk(folder: &Path, command: &str) -> Finished {
 #[test]
 fn a_full_disk_leaves_nothing_half_written() {
     let _turn = Turn::share();
-    // The program sleeps and computes, so each tool has something to write.
+    // The program sleeps and computes, so each tool has data to write.
     let simple = Workload::plain("simple");
     let folder = scratch();
     let out = folder.path().join("out");
@@ -86,7 +88,7 @@ fn a_full_disk_leaves_nothing_half_written() {
 fn a_full_device_is_an_error() {
     let _turn = Turn::share();
     let simple = Workload::plain("simple");
-    // The test makes its own device, so that a tool that replaces it is noticed.
+    // The test makes its own device. It notices if a tool replaces this device.
     let folder = scratch();
     let device = folder.path().join("full");
     Tool::at(Path::new("mknod"))

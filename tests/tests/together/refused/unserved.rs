@@ -1,4 +1,4 @@
-//! Targets whose memory never answers a reader.
+//! Targets whose memory does not answer readers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::{Duration, Instant};
@@ -7,12 +7,11 @@ use systemscope_tests::printed::refusal::a_second_of;
 use systemscope_tests::programs::tool::TOOLS;
 use systemscope_tests::{Tool, Turn, Workload};
 
-/// Limit of a run: 1 s of measuring, and starting and printing on a busy machine. A tool that hangs
-/// never ends.
+/// Limit of a run of 1 s on a busy machine. A tool that hangs never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs each tool for 1 s on a target whose stack and command line lie in memory of `kind`, and
-/// checks that each ends.
+/// Runs each tool for 1 s on a target whose stack and command line lie in memory of `kind`. Checks
+/// that each tool ends.
 fn assert_that_none_hangs(kind: &str) {
     let unserved = Workload::start("unserved", &[kind]);
     for tool in TOOLS {

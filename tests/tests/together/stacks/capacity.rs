@@ -1,4 +1,4 @@
-//! More code than the tables have capacity for: the tools count and report what they leave out.
+//! More code than the tables can hold. The tools count and report what they leave out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs::{self, File};
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Tool, Turn, Workload, WorkloadBuilder};
 
-/// Bytes of addresses that the pages of all unwind tables cover: `PAGES` of
+/// Bytes of addresses that all pages of unwind tables cover. It follows from `PAGES` of
 /// `shared/unwind_tables/src/kernel_tables.rs`.
 const CAPACITY: u64 = 8 << 30;
 
-/// Writes an ELF file whose code takes 4 GiB of addresses, nearly all of them holes. The file has a
-/// frame description at the start and one at the end.
+/// Writes an ELF file whose code takes 4 GiB of addresses. Nearly all of them are holes in the
+/// file. The file has a frame description at the start of the code and one at its end.
 fn write_wide(path: &Path) {
     const SIZE: u64 = (1 << 32) - 4096;
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut header: Vec<u8> =
         b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
-    // Entry, offset of program headers, offset of section headers, then flags and sizes.
+    // Entry, offset of program headers and offset of section headers, followed by flags and sizes.
     header.extend::<Vec<u8>>(words(&[0, 64, 0]));
     header.extend([0, 0, 0, 0, 64, 0, 56, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
     let mut add = |kind: u32, flags: u32, offset: u64, size: u64| {
@@ -36,11 +36,11 @@ fn write_wide(path: &Path) {
     file.write_all_at(&frames, SIZE).unwrap();
 }
 
-/// Returns `.eh_frame_hdr` without a table, followed by `.eh_frame`: Linux Standard Base Core 5.0,
-/// section 10.6.
+/// Returns `.eh_frame_hdr` without a table, followed by `.eh_frame`. The source is Linux Standard
+/// Base Core 5.0, section 10.6.
 fn frames(size: u64) -> Vec<u8> {
     let mut frames = vec![1, 0x1b, 0xff, 0xff];
-    // Offset of `.eh_frame` from this field: 8 bytes.
+    // `.eh_frame` begins 8 bytes after this field.
     frames.extend(8_u32.to_le_bytes());
     frames.extend([0; 4]);
     let common = b"\0\0\0\0\x01\0\x01\x78\x10\x0c\x07\x08\x90\x01\0\0";
@@ -56,7 +56,7 @@ fn frames(size: u64) -> Vec<u8> {
     frames
 }
 
-/// Starts a program that maps files as code and has children.
+/// Starts a program that maps files as code and has child processes.
 fn start(children: usize, files: &[PathBuf], cgroup: Option<&Cgroup>) -> Workload {
     let files = files.iter().map(|file| file.to_str().unwrap().to_owned());
     let arguments: Vec<String> = iter::once(children.to_string()).chain(files).collect();

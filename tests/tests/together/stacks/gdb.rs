@@ -1,4 +1,4 @@
-//! Stacks of the distribution's Python against a debugger's: the same frames, no more and no fewer.
+//! Stacks of the distribution's Python against the stacks of gdb. Both have the same frames.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashSet};
@@ -14,7 +14,7 @@ use systemscope_tests::{
     Chain, Seen, Turn, UserStacks, Watch, Workload, accounts_at_rest, truth::gdb,
 };
 
-/// Starts Python threads that sleep below calls nested 0 to 3 deep, and main 5 deep.
+/// Starts Python threads that sleep 0 to 3 calls deep, and a main thread that sleeps 5 calls deep.
 fn doze(seconds: &str) -> Workload {
     let mut command = Command::new("/usr/bin/python3");
     let script = source("busy.py");
@@ -22,7 +22,7 @@ fn doze(seconds: &str) -> Workload {
     Workload::run(command, PathBuf::from("/usr/bin/python3"), scratch())
 }
 
-/// Returns the stacks of all threads by TID, at a moment at which all sleep.
+/// Returns the stacks of all threads by TID, at a moment when all threads sleep.
 fn sleeping(pid: u32) -> BTreeMap<u32, Chain> {
     let is_asleep = |backtrace: &gdb::Backtrace| {
         let leaf = backtrace.frames.last().and_then(Option::as_deref);
@@ -31,7 +31,7 @@ fn sleeping(pid: u32) -> BTreeMap<u32, Chain> {
     let stacks = (0..20)
         .map(|_| gdb::backtraces(pid))
         .find(|stacks| stacks.values().all(is_asleep))
-        .expect("a moment in which all sleep");
+        .expect("a moment when all threads sleep");
     let chains = stacks
         .iter()
         .map(|(tid, backtrace)| (*tid, Chain::new(backtrace, &[], &HashSet::new())));
@@ -47,7 +47,7 @@ fn assert_same_frames(seen: &Seen, chains: &BTreeMap<u32, Chain>) {
         let asleep = blocked.only(|line| bare(line.leaf()).contains("nanosleep"));
         assert!(asleep.total() > 0, "{tid}: {}", seen.folded);
         for line in &asleep.lines {
-            // gdb does not see functions of Python.
+            // gdb does not show functions of Python.
             let mut line = line.clone();
             line.frames.retain(|frame| !frame.contains(".py:"));
             assert!(

@@ -1,4 +1,4 @@
-//! Unwind modes and the depth of user stacks, and a program whose unwind tables are garbage.
+//! Unwind modes, the depth of user stacks, and a program whose unwind tables are garbage.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -19,7 +19,7 @@ use systemscope_tests::{
 /// Maximum frames of a stack.
 const DEPTH: usize = 1024;
 
-/// Returns a tool on a process, with a rate that soon gives samples.
+/// Returns a tool on a process. The sampling rate is high, so samples come soon.
 fn on(tool: &str, pid: u32) -> Tool {
     let on_pid = Tool::new(tool).pid(pid).arg("-U");
     if tool == "oncputime" {
@@ -40,7 +40,7 @@ fn levels(line: &Line) -> usize {
     line.frames.iter().filter(|frame| *frame == "down").count()
 }
 
-/// Returns the stacks of `recursion` at its innermost level.
+/// Returns the stacks of `recursion` in its innermost level.
 fn at_bottom(tool: &str, levels: usize, arguments: &str) -> Folded {
     let recursion = start_recursion(levels);
     let folded = on(tool, recursion.pid()).args(arguments).folded(1.0);
@@ -110,7 +110,7 @@ fn frame_pointers_alone_serve_programs_that_keep_them() {
         let folded = on(tool, simple.pid()).args("--call-graph fp").folded(1.0);
         let path = ["main", "known_work", known(tool)];
         let own = folded.under(known(tool));
-        // A function has no frame while it is entered or left.
+        // A function has no frame of its own while the thread enters or leaves it.
         assert_most(tool, &own, 950, |line| line.has_path(&path));
     }
 }
@@ -159,7 +159,7 @@ fn wallclock_hands_the_mode_on() {
     assert_most("main's sleeps", &by_tables, 1000, |line| {
         line.has_path(&["main", "main_loop", "in_small", "in_array"])
     });
-    // Frame pointers skip the caller of libc's wrapper.
+    // Unwinds by frame pointers skip the caller of libc's wrapper.
     let by_frame_pointers = sleeps("fp");
     assert_eq!(
         by_frame_pointers.marked("_[o]").total(),
@@ -201,8 +201,8 @@ impl Numbers {
     }
 }
 
-/// Overwrites the unwind tables in a program's file: all bytes, some bytes, or lengths. The program
-/// runs without them.
+/// Overwrites the unwind tables in a program's file: all bytes, some bytes, or some lengths. The
+/// program does not need them to run.
 fn spoil(binary: &Path, seed: u64) {
     let mut numbers = Numbers(seed);
     let mut file = fs::read(binary).unwrap();
@@ -244,7 +244,7 @@ fn a_program_with_nonsense_for_tables_is_no_harm() {
                 finished.stderr
             );
             let folded = Folded::parse(&finished.stdout);
-            // The leaf needs no table.
+            // The leaf is known without a table.
             let known = folded.under(known(tool));
             assert!(known.total() > 0, "seed {seed}, {tool}: {folded}");
         }

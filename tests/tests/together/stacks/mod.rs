@@ -1,4 +1,4 @@
-//! Stacks of other people's programs, and of programs that are hard to unwind.
+//! Stacks of programs of other projects, and of programs that are hard to unwind.
 
 mod capacity;
 mod gdb;

@@ -4,8 +4,8 @@
 use systemscope_tests::printed::user_stacks::assert_most;
 use systemscope_tests::{Folded, Tool, Turn, WorkloadBuilder};
 
-/// A FUSE file system without `allow_other` is closed to root. Names and unwind tables come from
-/// the program's memory, even if the program is too large to be read as a whole.
+/// Root cannot read a FUSE file system without `allow_other`. Names and unwind tables come from the
+/// program's memory, also if the program is too large to be read as a whole.
 #[test]
 #[ignore = "the image is read within half a second, of which other tests leave little"]
 fn a_program_on_a_file_system_that_root_may_not_look_at_has_names_and_whole_stacks() {

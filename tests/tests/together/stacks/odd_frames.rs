@@ -6,15 +6,15 @@ use systemscope_tests::printed::refusal::{FAILED, assert_refused};
 use systemscope_tests::printed::user_stacks::{assert_most, starts_a_thread, whole_stacks};
 use systemscope_tests::{Folded, Line, Tool, Turn, UserStacks, Workload, WorkloadBuilder};
 
-/// Minimum share of stacks that are unwound to their root, in thousandths.
+/// Minimum share of stacks that reach their root, in thousandths.
 const WHOLE: u64 = 990;
 
 #[test]
 fn a_coroutine_begins_at_its_first_function() {
     let _turn = Turn::share();
     let coroutines = Workload::plain("coroutines");
-    // No function calls the coroutine's first function. Its return address lies in libc, which the
-    // unwind shows as the root frame.
+    // No function calls the coroutine's first function. Its return address lies in libc, and the
+    // unwind shows this address as the root frame.
     let is_whole = |line: &Line| {
         let first = line
             .frames
@@ -78,13 +78,13 @@ fn a_32_bit_program_is_refused_and_cut_short_among_others() {
         .args("-d 1")
         .run();
     assert_refused("wallclock", &refused, &[FAILED], &["32-bit program"]);
-    // With -K the tool needs no user stack, so it accepts the 32-bit program.
+    // With -K the tool needs no user stacks, so it accepts the 32-bit program.
     let kernel = Tool::new("offcputime")
         .pid(code.pid())
         .args("-K")
         .folded(1.0);
     assert!(kernel.total() > 0, "{kernel}");
-    // A trace of the whole machine keeps one frame of each 32-bit stack: the leaf.
+    // A trace of the whole machine keeps only the leaf of each 32-bit stack.
     let all = Tool::new("offcputime").args("-v -U --duration 1 --thread-name ^code32$");
     let all = all.run().succeeded();
     let said = UserStacks::read(&all.stderr);

@@ -1,5 +1,5 @@
-//! User stacks of programs as a distribution builds them. Nearly all reach the first function of
-//! their thread, by the tool's own count and by the stacks' first frames.
+//! User stacks of programs as a distribution builds them. Nearly all stacks reach the first
+//! function of their thread, by the tool's own count and by the first frames of the stacks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ use systemscope_tests::{
 /// Minimum share of whole stacks, in thousandths.
 const WHOLE: u64 = 990;
 
-/// Returns the user stacks of a process, and checks that nearly all are whole.
+/// Returns the user stacks of a process. Checks that nearly all of them are whole.
 fn stacks(tool: &str, pid: u32, is_whole: impl Fn(&Line) -> bool) -> Folded {
     let on_pid = Tool::new(tool).pid(pid).args("-v -U --duration 4");
     let finished = if tool == "oncputime" {
@@ -37,7 +37,7 @@ fn stacks(tool: &str, pid: u32, is_whole: impl Fn(&Line) -> bool) -> Folded {
     folded
 }
 
-/// Returns whether a stack has a function, whatever its arguments are.
+/// Returns whether a stack has a function with this name, whatever its arguments.
 fn calls(line: &Line, function: &str) -> bool {
     let mut frames = line.frames.iter().map(|frame| bare(frame));
     frames.any(|frame| frame.split('(').next() == Some(function))
@@ -63,7 +63,7 @@ fn python() {
     }
 }
 
-/// Some programs copy their code over itself to have it in huge pages. The copy gets the names of
+/// Some programs copy their code over itself to have it in huge pages. The copy has the names of
 /// the file as long as both are equal.
 #[test]
 fn a_program_that_copied_its_code_into_memory_of_no_file() {
@@ -81,7 +81,7 @@ fn a_program_that_copied_its_code_into_memory_of_no_file() {
         starts(line) && known.any(|function| line.has(function))
     });
     assert!(sleeping.only(|line| line.has("sleep_outer")).total() > 0);
-    // Control: changed code at the same place does not get the file's names.
+    // As a control, changed code at the same place does not get the file's names.
     let changed = Workload::start("copied", &["changed"]);
     let spinning = Tool::new("oncputime")
         .pid(changed.pid())
@@ -91,7 +91,7 @@ fn a_program_that_copied_its_code_into_memory_of_no_file() {
     assert!(spinning.total() > 0 && named.total() == 0, "{spinning}");
 }
 
-/// Python program that starts a thread, waits for it, and starts the next.
+/// Python program that starts a thread, waits for its end, and starts the next thread.
 const STARTS: &str = "
 import threading
 print('ready', flush=True)
@@ -101,8 +101,8 @@ while True:
     thread.join()
 ";
 
-/// The thread that starts another and the new thread both return from one system call. Samples
-/// often hit its end.
+/// The starting thread and the new thread both return from the same system call. Samples often hit
+/// the end of this call.
 #[test]
 fn python_that_starts_threads() {
     let _turn = Turn::share();
@@ -110,7 +110,7 @@ fn python_that_starts_threads() {
     let mut command = Command::new(&python);
     command.args(["-c", STARTS]);
     let starts = Workload::run(command, python, scratch());
-    // The new thread has called nothing yet. A thread that exits has no stack any more.
+    // The new thread has called no function yet, and a thread that exits has no stack any more.
     let is_new = |line: &Line| line.frames.len() < 3 && !line.has("[unknown]");
     let folded = stacks("oncputime", starts.pid(), |line| {
         starts_a_thread(line) || is_new(line)
@@ -118,12 +118,12 @@ fn python_that_starts_threads() {
     let starting = folded.only(|line| calls(line, "PyThread_start_new_thread"));
     let (part, all) = (starting.total(), folded.total());
     assert!(part * 20 > all, "{part} of {all} samples: {folded:.20}");
-    assert_most("who starts them", &starting, WHOLE, |line| {
+    assert_most("the thread that starts them", &starting, WHOLE, |line| {
         calls(line, "Py_BytesMain") || bare(&line.frames[0]) != "_start"
     });
 }
 
-/// The map that node leaves in /tmp, removed when dropped.
+/// Perf map that node leaves in /tmp, removed when dropped.
 struct NodesMap(PathBuf);
 
 impl Drop for NodesMap {
@@ -138,7 +138,7 @@ fn node_with_code_made_at_run_time() {
     let node = PathBuf::from("/usr/bin/node");
     let mut command = Command::new(&node);
     command.arg("--perf-basic-prof").arg(source("busy.js"));
-    // node writes a log into its working folder.
+    // node writes a log into its working directory.
     let folder = scratch();
     command.current_dir(folder.path());
     let busy = Workload::run(command, node, folder);
@@ -146,7 +146,7 @@ fn node_with_code_made_at_run_time() {
     stacks("offcputime", busy.pid(), starts_a_thread);
     let on_cpu = stacks("oncputime", busy.pid(), starts_a_thread);
 
-    // Stacks reach from the script's own code to the start of the program.
+    // A stack reaches from the script's own code to the start of the program.
     let in_script = |name: &str| {
         let is_of_script = |frame: &String| frame.contains(name) && frame.contains("busy.js");
         on_cpu.only(|line| line.frames.iter().any(is_of_script))
@@ -175,7 +175,7 @@ fn mariadb_under_sysbench() {
         let folded = stacks(tool, server.pid(), starts_a_thread);
         let commands = folded.only(|line| calls(line, "dispatch_command"));
         let (part, all) = (commands.total(), folded.total());
-        // Other threads have most of the off-CPU time.
+        // The other threads have most of the off-CPU time.
         let least = if tool == "oncputime" { all / 2 } else { 0 };
         assert!(part > least, "{part} of {all} in commands: {folded:.20}");
         assert_most("commands", &commands, WHOLE, |line| {
@@ -184,8 +184,8 @@ fn mariadb_under_sysbench() {
     }
 }
 
-/// Returns whether a stack begins where Go's own threads and its goroutines start, or where the
-/// runtime switches to another stack. The new stack has no link to the old one.
+/// Returns whether a stack begins where Go's own threads or its goroutines start, or where the
+/// runtime switches to another stack. The new stack has no link to the old stack.
 fn starts_in_go(line: &Line) -> bool {
     let root = line.frames.first().map_or("", |frame| bare(frame));
     let roots = [
@@ -216,7 +216,7 @@ fn a_go_program() {
     });
 }
 
-/// Starts `chains` with musl, whose own functions have neither tables nor frame pointers.
+/// Starts `chains` with musl. musl's own functions have neither tables nor frame pointers.
 fn with_musl(program: &Program, mode: &str, linked: &[&str]) -> Workload {
     let headers = [
         "-idirafter",
@@ -230,7 +230,7 @@ fn with_musl(program: &Program, mode: &str, linked: &[&str]) -> Workload {
     with_flags.start()
 }
 
-/// Returns the program's own functions in a stack.
+/// Returns the program's own functions from a stack.
 fn own_calls(program: &Program, line: &Line) -> Vec<String> {
     let own: HashSet<&str> = program.calls.values().flatten().copied().collect();
     let calls = line
@@ -240,17 +240,17 @@ fn own_calls(program: &Program, line: &Line) -> Vec<String> {
     calls.cloned().collect()
 }
 
-/// Checks that the stacks of `chains` have all calls and begin as `starts` says.
+/// Checks that the stacks of `chains` have all calls, and that they begin as `starts` requires.
 fn assert_chains_with_musl(linked: &[&str], starts: impl Fn(&Line) -> bool) {
     let program = Program::c();
     let waits = with_musl(&program, "wait", linked);
     let off_cpu = stacks("offcputime", waits.pid(), &starts);
     assert_eq!(off_cpu.comms().len(), program.calls.len(), "{off_cpu}");
-    assert_most("where it waits", &off_cpu, WHOLE, |line| {
+    assert_most("stacks of waits", &off_cpu, WHOLE, |line| {
         let known = &program.calls[line.comm.as_str()];
         let calls = own_calls(&program, line);
         // Before its signal comes, the thread `interrupted` waits below the frame that the signal
-        // interrupts.
+        // will interrupt.
         calls == *known || (line.comm == "interrupted" && begins(known, &calls))
     });
 
@@ -272,7 +272,7 @@ fn assert_chains_with_musl(linked: &[&str], starts: impl Fn(&Line) -> bool) {
 #[test]
 fn a_static_program_with_musl() {
     let _turn = Turn::share();
-    // musl's first functions are assembly. Only some versions name them.
+    // musl's first functions are in assembly. Only some versions of musl have names for them.
     assert_chains_with_musl(&["-static"], |line| {
         let frame = |index: usize| line.frames.get(index).map_or("", |frame| bare(frame));
         ["[chains]", "_start", "__clone"].contains(&frame(0))
@@ -280,7 +280,7 @@ fn a_static_program_with_musl() {
     });
 }
 
-/// musl's shared library names only the functions that programs call.
+/// musl's shared library names only the functions that programs can call.
 #[test]
 fn a_program_with_musls_shared_library() {
     let _turn = Turn::share();
@@ -305,7 +305,7 @@ fn a_static_program_with_musl_without_symbols() {
     stacks("oncputime", burns.pid(), |line| line.frames.len() > 2);
 }
 
-/// Returns whether these calls are the first calls of `known`.
+/// Returns whether these calls are the first ones of `known`.
 fn begins(known: &[&str], calls: &[String]) -> bool {
     calls.len() <= known.len() && known.iter().zip(calls).all(|(own, call)| own == call)
 }

@@ -1,4 +1,5 @@
-//! Code that was made at run time has no unwind tables. With tables alone its callers are unknown.
+//! Code that was made at run time, and has no unwind tables. If only tables are used, its callers
+//! are unknown.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::{Tool, Turn, Workload};

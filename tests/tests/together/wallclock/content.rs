@@ -21,7 +21,7 @@ fn assert_flame_graph(svg: &str, colours_of: &[&str]) {
     }
 }
 
-/// Returns the fills of frames whose title contains `mark`, as (red, green, blue).
+/// Returns the fill colours of the frames whose title contains `mark`, as (red, green, blue).
 fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
     let groups = svg.split("<g").filter(|group| group.contains("<title>"));
     let marked = groups.filter(|group| {
@@ -40,7 +40,7 @@ fn fills(svg: &str, mark: &str) -> Vec<(u32, u32, u32)> {
         .collect()
 }
 
-/// A thread with waits that are nearly all shorter than `-m` has no time without a stack.
+/// A thread whose waits are nearly all shorter than `-m` has no time without a stack.
 #[test]
 fn short_waits_have_stacks() {
     let _turn = Turn::share();
@@ -86,7 +86,7 @@ fn assert_widths_add_up() {
     for tid in threads_of(pid) {
         let folded = run.folded(&format!("thread_{tid}_"), ".folded");
         assert_marked(&folded);
-        // Each line is rounded to microseconds.
+        // Each line is rounded to whole microseconds.
         assert_close(
             &format!("widths of thread {tid} in us"),
             folded.total(),
@@ -105,7 +105,7 @@ fn assert_widths_add_up() {
         together / 1000 + lines,
     );
     // Samples are scaled to the running time of the thread clock. The program hardly runs outside
-    // of f.
+    // f.
     let running = combined.marked("_[c]").total();
     let burnt = combined.under("f").marked("_[c]").total();
     let unsampled = combined.under("[running, no sample]").total();
@@ -140,7 +140,7 @@ fn states_have_their_colours() {
     );
     assert!(
         !red.is_empty() && !blue.is_empty() && !third.is_empty(),
-        "a colour is missing"
+        "a state has no frame"
     );
     assert!(
         red.iter().all(|&(r, g, b)| r > g && r > b),
@@ -199,7 +199,7 @@ fn reports_tell_what_the_clock_and_the_kernel_count() {
     ] {
         assert!(
             report.contains(word),
-            "no word of {word} in the reports:\n{report}"
+            "{word} is not in the reports:\n{report}"
         );
     }
     let terminal = format!(
@@ -219,6 +219,6 @@ fn reports_tell_what_the_clock_and_the_kernel_count() {
     }
     assert!(
         !terminal.contains('\u{1b}'),
-        "escape sequences on what is no terminal"
+        "escape sequences in output that is no terminal"
     );
 }

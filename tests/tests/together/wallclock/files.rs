@@ -21,7 +21,7 @@ fn a_single_thread_gives_three_files() {
         let run = Run::with_prefix(&naps.pid().to_string(), "-d 2 -f 199 -m 1000");
         let folded = run.folded("base", ".folded");
         assert_marked(&folded);
-        // Each line is rounded to microseconds.
+        // Each line is rounded to whole microseconds.
         let lines = folded.lines.len() as u64;
         assert_close("widths in us", folded.total(), 2_000_000, lines);
         run
@@ -108,14 +108,14 @@ fn a_target_that_exits_early_gives_what_was_seen() {
     let _turn = Turn::share();
     let begun = Instant::now();
     let mut simple = Workload::start("simple", &[4]);
-    // The run ends within the patience of any run, long before the requested duration.
+    // The run ends within the patience for any run, long before the requested duration.
     let run = Run::meanwhile(&simple.pid().to_string(), "-d 600 -f 199", || simple.go());
     let folded = run.folded("base", ".folded");
     let seconds = |text: &str| folded.under(text).total() as f64 / 1e6;
     let (slept, burnt) = (seconds("known_sleep"), seconds("known_burn"));
     assert!(slept > 0.0 && burnt > 0.0, "{folded:#?}");
     // The thread's life includes its wait for the test and its exit. The exit may wait for other
-    // processes that have its files.
+    // processes that use the same files.
     let (life, waiting) = (folded.total() as f64 / 1e6, seconds("await_test"));
     let working = life - waiting - seconds("do_exit");
     assert!(

@@ -20,7 +20,7 @@ fn stdout(finished: &Finished) -> &str {
     str::from_utf8(&finished.stdout).unwrap()
 }
 
-/// Reads the off-CPU part of a capture of wallclock, which has the accounts.
+/// Reads the off-CPU part of a capture of wallclock. This part has the accounts.
 fn off_cpu(path: &Path) -> Profile {
     let file = BufReader::new(File::open(path).unwrap());
     let parts = capture::read_all(file).unwrap();
@@ -43,12 +43,12 @@ fn line_with<'a>(text: &'a str, column: usize, word: &str) -> Vec<&'a str> {
     line.clone()
 }
 
-/// Parses a figure with three decimals, in thousandths.
+/// Parses a number with three decimals. Returns thousandths.
 fn thousandths(cell: &str) -> u64 {
     cell.replace('.', "").parse().unwrap()
 }
 
-/// Column of the running time in a table.
+/// Column of the running time in a table of processes.
 const RUNNING: usize = 3;
 
 #[test]
@@ -75,7 +75,7 @@ fn assert_adds_up(spinner: u32) {
     let window = profile.meta.window;
     let all = window.length_ns * cpus_online() as u64 / 1_000_000;
     let idle = idle.between(window.start_ns, window.start_ns + window.length_ns) / 1_000_000;
-    // All processes, all threads of the kernel, and all CPUs.
+    // These sums are of all processes, all kernel threads and all CPUs.
     let clocks = profile.threads.iter().map(|thread| thread.clock.running_ns);
     let running = clocks.sum::<u64>() / 1_000_000;
     assert_close("running and idle in ms", running + idle, all, all / 100);
@@ -84,9 +84,9 @@ fn assert_adds_up(spinner: u32) {
     assert_eq!([words[2], words[5]], ["%", "%"], "{told}");
     let [busy, of_cpus] = [words[1], words[4]].map(|word| word.parse::<u64>().unwrap());
     assert_close("busy and idle CPUs in %", busy + of_cpus, 100, 1);
-    // Its looks are a little off the window's edges.
+    // wallclock reads the CPUs' account a little before or after the window's edges.
     assert_close("idle CPUs in %", of_cpus, idle * 100 / all, 3);
-    // A process has its row, and none is among the kernel's own.
+    // Each process has a row, and no process is among the kernel threads.
     let (users, kernel) = told.split_once("KERNEL THREADS").unwrap();
     let row = line_with(users, 0, &spinner.to_string());
     let running: u64 = row[3].parse().unwrap();
@@ -127,7 +127,7 @@ fn it_has_one_flame_graph_by_process_and_one_report() {
         told.lines().all(|line| line.chars().count() <= 120),
         "{told}"
     );
-    // Sums of all processes and of all threads of the kernel, which are all that ran.
+    // The sums are of all processes and of all kernel threads. Nothing else ran.
     let sums = report
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>())
@@ -163,7 +163,7 @@ fn it_ends_at_ctrl_c_and_lists_as_many_as_it_is_told() {
     let report = fs::read_to_string(folder.path().join("out_processes.txt")).unwrap();
     let (users, _) = report.split_once("The kernel's own threads").unwrap();
     let rest = users.lines().find(|line| line.ends_with("other processes"));
-    let rest = rest.unwrap_or_else(|| panic!("no row of all others\n{report}"));
+    let rest = rest.unwrap_or_else(|| panic!("no row for all other processes\n{report}"));
     let others: usize = rest
         .split_whitespace()
         .rev()

@@ -11,7 +11,7 @@ use systemscope_tests::programs::wallclock::{Run, assert_marked};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Running, Tool, Turn, Workload};
 
-/// Starts a shell with `children` children, all asleep.
+/// Starts a shell with `children` child processes. All processes sleep.
 fn family(children: usize) -> (Running, Vec<u32>) {
     let mut shell = Command::new("sh");
     let script = "sleep 1000 & ".repeat(children) + "wait";
@@ -61,10 +61,10 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
         assert_eq!(cells[1..4], [&*parent, "1.000", "0.000"], "{row}");
         assert_eq!(cells[9..11], ["100.0", "1"], "{row}");
     }
-    // Idle ones are one row.
+    // Idle processes share one row.
     let others = told.lines().find(|line| line.ends_with("  8 processes"));
     assert!(others.is_some_and(|row| row.contains("100 %")), "{told}");
-    // Five have their threads; the others' are in their folders, as theirs are.
+    // The report has the threads of five processes. The threads of the others are in their folders.
     assert_eq!(told.matches(" (PID ").count(), 5, "{told}");
     assert!(
         told.contains("Threads of 3 more processes: in their folders.\n"),
@@ -84,7 +84,7 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
         .find(|path| path.ends_with("base/combined.folded"));
     let together = Folded::parse(&std::fs::read(together.unwrap()).unwrap());
     assert_marked(&together);
-    // All time is there, with the process in the first field.
+    // All of the time is there, with the process in the first field.
     assert_eq!(together.marked("_[o]").total() / 1_000_000, 8, "{together}");
     let first = format!("sleep-{}", children[0]);
     assert!(together.comms().contains(first.as_str()), "{together}");

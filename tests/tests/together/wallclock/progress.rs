@@ -1,4 +1,4 @@
-//! The bar that wallclock draws on a terminal.
+//! The progress bar that wallclock draws on a terminal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use systemscope_tests::programs::wallclock::Run;
@@ -15,14 +15,18 @@ fn a_bar_moves_while_wallclock_measures_and_is_taken_off() {
     let drawn = run.finished.succeeded().stderr;
     let shown = drawn.split("measuring ").skip(1);
     let mut times: Vec<f64> = shown
-        .map(|rest| rest.split_once(" of 3.0 s [").expect("a time of all").0)
+        .map(|rest| {
+            rest.split_once(" of 3.0 s [")
+                .expect("a position in the window")
+                .0
+        })
         .map(|time| time.parse().unwrap())
         .collect();
     assert!(times.is_sorted(), "{times:?}");
     times.dedup();
-    // The bar moves every 200 ms, though the loop polls once a second.
+    // The bar moves every 200 ms, although the loop polls once a second.
     assert!(times.len() > 6, "{times:?}");
-    // The end may come too soon after the last drawing for a new one.
+    // The end may come so soon after the last drawing that no new bar is drawn.
     let bars = [" of 3.0 s [", "naming the stacks ["].map(|text| drawn.rfind(text));
     let last = bars.into_iter().max().flatten().expect("a bar");
     assert!(drawn[last..].contains(ERASED), "{drawn:?}");
