@@ -57,11 +57,11 @@ static __always_inline void send_waker(u64 *slot, void *event, u32 size, u64 id,
 /*
  * Captures the current context, which wakes @sleeper, as a hop and returns its ID. In
  * an interrupt the share of the sleeper's process pays, because the interrupted process
- * did not wake the sleeper. The function is out of line to keep its event off the stack
- * of sched_waking.
+ * did not wake the sleeper. Without @with_stacks the hop is only who woke the sleeper.
+ * The function is out of line to keep its event off the stack of sched_waking.
  */
 static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
-				    enum context context)
+				    enum context context, bool with_stacks)
 {
 	u32 payer = may_be_task(context) ? bpf_get_current_pid_tgid() >> 32 :
 					   sleeper->tgid;
@@ -80,13 +80,17 @@ static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
 		 * User space cannot read the memory of a process outside of its PID
 		 * namespace.
 		 */
-		if (waker.pid)
+		if (waker.pid && with_stacks)
 			waker.user = capture_user_stack(ctx, SCRATCH_HOOK, task,
 							process_instance(task),
 							waker.pid);
 	}
-	/* An interrupt's stack shows which kind of interrupt it is. */
-	if (want_kernel_stacks || context != CONTEXT_TASK)
+	/*
+	 * An interrupt's stack shows which kind of interrupt it is, and the stack of an
+	 * unknown context whether it is one.
+	 */
+	if (context == CONTEXT_UNKNOWN ||
+	    (with_stacks && (want_kernel_stacks || context != CONTEXT_TASK)))
 		waker.kernel = capture_kernel_stack(ctx, payer, false);
 
 	for (u32 i = 0; i < sizeof(waker) / sizeof(u64); i++)

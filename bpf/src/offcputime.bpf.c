@@ -55,22 +55,36 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 		thread->work.end = find_limit(task);
 }
 
+/*
+ * Returns whether to note the waker of @task, which is current if @context is not an
+ * interrupt's, with its stacks. Other processes may have no unwind tables.
+ */
+static __always_inline bool waker_has_stacks(struct task_struct *task,
+					     struct thread *thread,
+					     enum context context)
+{
+	return may_be_task(context) &&
+	       thread->instance == process_instance(current_task()) &&
+	       waits_for_futex(task);
+}
+
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 					 struct thread *thread, u64 now)
 {
 	enum context context;
+	bool with_stacks;
 
 	if (!want_wakers || window_is_over(now) ||
 	    !state_is_wanted(thread->off_state) ||
 	    !length_is_wanted(thread->off_blocked))
 		return;
-	/* Interrupts have no waker, and other processes may have no tables. */
 	context = current_context();
-	if (!may_be_task(context) ||
-	    thread->instance != process_instance(current_task()) ||
-	    !waits_for_futex(task))
+	with_stacks = waker_has_stacks(task, thread, context);
+	/* A timeline shows who ended each wait that has an entry of its own. */
+	if (!with_stacks && !(want_timeline && is_kept(thread->off_blocked)))
 		return;
-	waiting_thread(thread)->waker = capture_waker(ctx, task, context);
+	waiting_thread(thread)->waker =
+		capture_waker(ctx, task, context, with_stacks);
 }
 
 static __always_inline bool weigh(struct thread *thread, u64 blocked,

@@ -74,7 +74,7 @@ static __always_inline void thread_woken(void *ctx, struct task_struct *task,
 	if (!counts && chain_length == 1)
 		return;
 
-	waker = capture_waker(ctx, task, context);
+	waker = capture_waker(ctx, task, context, true);
 	if (chain_length > 1 && may_be_task(context))
 		waking = bpf_map_lookup_elem(&threads, &current);
 	follow_chain(wake_of(thread), waker, waking ? &waking->wake : NULL);

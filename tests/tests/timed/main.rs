@@ -11,6 +11,7 @@ mod sampling;
 mod scale;
 mod spans;
 mod stacks;
+mod timeline;
 mod trees;
 mod waiting_intervals;
 mod wakers;

@@ -97,7 +97,9 @@ impl StackTool for Arguments {
 
     fn wakers_shown(&self) -> WakersShown {
         if self.output.needs().wakers {
-            WakersShown::WithReasons
+            WakersShown::WithReasons {
+                of_all_waits: self.output.needs().times,
+            }
         } else {
             WakersShown::No
         }

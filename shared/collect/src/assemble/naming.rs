@@ -33,7 +33,10 @@ pub enum WakersShown {
     /// No wakers.
     No,
     /// Wakers of waits for locks and conditions, next to the reason, if programs recorded them.
-    WithReasons,
+    WithReasons {
+        /// True for the wakers of all waits, interrupts too.
+        of_all_waits: bool,
+    },
     /// Wakers with their stacks.
     Yes {
         /// True if wakers also have kernel stacks.
@@ -208,12 +211,19 @@ impl Collected {
         };
         let sleep = || self.stacks.sleep(key.kernel);
         let wait = reasons.wait(&mut draft.profile, &place, sleep, events)?;
-        let is_known = *shown == WakersShown::WithReasons
-            && matches!(
+        let of_all_waits = match *shown {
+            WakersShown::WithReasons { of_all_waits } => Some(of_all_waits),
+            WakersShown::No | WakersShown::Yes { .. } => None,
+        };
+        let is_shown = of_all_waits.filter(|of_all_waits| {
+            let is_mutual = matches!(
                 wait.kind.reason,
                 Reason::Lock | Reason::Condition | Reason::Unknown
             );
-        let ended_by = is_known.then(|| self.ended_by(key.waker, key.thread, draft));
+            *of_all_waits || is_mutual
+        });
+        let ended_by =
+            is_shown.map(|of_all_waits| self.ended_by(key.waker, key.thread, of_all_waits, draft));
         Some(Wait {
             ended_by: ended_by.flatten(),
             ..wait
@@ -261,12 +271,19 @@ impl Collected {
         bursts.collect()
     }
 
-    /// Returns the waker that ended a wait, with its stack; `None` if no program saw the waker.
-    fn ended_by(&self, id: u64, sleeper: ThreadId, draft: &mut Draft) -> Option<EndedBy> {
+    /// Returns the waker that ended a wait, with its stack; `None` if no program saw the waker, or
+    /// if it was an interrupt and `with_interrupts` is false.
+    fn ended_by(
+        &self,
+        id: u64,
+        sleeper: ThreadId,
+        with_interrupts: bool,
+        draft: &mut Draft,
+    ) -> Option<EndedBy> {
         let named = self.wakers.named(id, sleeper, true, &self.stacks, draft);
         let NamedWaker { waker, seen } = named.first()?;
         let is_seen = matches!(seen, Seen::At(stack) if stack.quality != Quality::Missing);
-        let is_known = is_seen && waker.thread.is_some();
+        let is_known = is_seen && (with_interrupts || waker.thread.is_some());
         is_known.then(|| EndedBy::Wakers(draft.profile.wakers.id([*waker].into())))
     }
 
