@@ -1,7 +1,7 @@
 //! Reads arbitrary bytes as the uncompressed content of a capture. Run by `scripts/fuzz.sh`.
 #![no_main]
 
-#[path = "../shared/profile/tests/tampered/capture.rs"]
+#[path = "../shared/capture/tests/tampered/captures.rs"]
 mod check;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check::check(bytes));

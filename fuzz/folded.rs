@@ -1,7 +1,7 @@
 //! Reads arbitrary bytes as folded stacks. Run by `scripts/fuzz.sh`.
 #![no_main]
 
-#[path = "../shared/profile/tests/tampered/folded.rs"]
+#[path = "../shared/capture/tests/tampered/folded.rs"]
 mod check;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check::check(bytes));
