@@ -11,6 +11,7 @@ mod budget;
 mod kinds;
 mod read;
 mod rows;
+mod stream;
 mod times;
 mod waits;
 mod write;
@@ -20,6 +21,7 @@ use std::io;
 use thiserror::Error;
 
 pub use read::{Partial, read, read_all, read_what_is_whole};
+pub use stream::{KeySamples, LanePart, LaneSample, Stream};
 pub use write::write;
 
 /// First bytes of a capture. The first byte is not valid text. Programs that convert line ends

@@ -37,6 +37,7 @@ pub(super) struct Rows {
     pub(super) waits: Vec<Known<Id<Wait>>>,
     labels: Vec<Known<LabelMeaning>>,
     samples: Vec<Id<Sample>>,
+    keyed: times::Keyed,
 }
 
 /// A row, with its size as text in an output format.
@@ -73,6 +74,7 @@ impl Rows {
             waits: Vec::new(),
             labels: Vec::new(),
             samples: Vec::new(),
+            keyed: times::Keyed::default(),
         }
     }
 
@@ -181,7 +183,15 @@ impl Rows {
             Some(Kind::RequestSpans(rows)) => {
                 times::take_request_spans(&mut self.profile, &rows, &self.names, budget)?;
             }
+            Some(Kind::Lanes(rows)) => {
+                self.keyed.take_lanes(&mut self.profile, &rows, budget)?;
+            }
+            Some(Kind::LaneSamples(rows)) => self.keyed.take_samples(&rows, budget)?,
+            Some(Kind::LaneKeys(rows)) => {
+                self.keyed.take_keys(&rows, &self.samples, budget)?;
+            }
             Some(Kind::End(end)) => {
+                self.keyed.settle(&mut self.profile)?;
                 let losses = end.losses.unwrap_or_default();
                 self.profile.walk_ends = walk_ends(end.walk_ends.unwrap_or_default());
                 self.profile.losses = Losses {

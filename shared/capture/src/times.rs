@@ -4,10 +4,11 @@ use super::Error;
 use super::budget::Budget;
 use super::proto;
 use super::rows::{FRAME_BYTES, optional, row, same_length, state};
+use super::stream::KeySamples;
 use super::write::{number, optional as optional_number, state as state_number};
 use profile::{
-    Id, Interval, Name, Profile, RequestSpan, Sample, Shares, ThreadChange, ThreadEvent, ThreadId,
-    TimedSample,
+    Id, Interval, Name, Profile, RequestSpan, Sample, Shares, State, ThreadChange, ThreadEvent,
+    ThreadId, TimedSample,
 };
 
 /// Maximum CPUs of a machine: eight times the maximum of Linux on x86-64.
@@ -18,10 +19,10 @@ const MIXED: u32 = 4;
 
 /// Previous instant of a record. The record stores each instant as the difference from it.
 #[derive(Default)]
-struct Instants(u64);
+pub(super) struct Instants(u64);
 
 impl Instants {
-    fn put(&mut self, instant: u64) -> i64 {
+    pub(super) fn put(&mut self, instant: u64) -> i64 {
         let before = std::mem::replace(&mut self.0, instant);
         instant.wrapping_sub(before).cast_signed()
     }
@@ -118,6 +119,138 @@ pub(super) fn take_intervals(
     }
 }
 
+/// Rows of a timeline that refer to keys, until the samples of the keys are known.
+#[derive(Default)]
+pub(super) struct Keyed {
+    /// Places of intervals, each with the number of its key.
+    intervals: Vec<(u32, u32)>,
+    /// Thread, CPU, time in ns and number of the key.
+    samples: Vec<(ThreadId, u32, u64, u32)>,
+    keys: Vec<KeySamples>,
+}
+
+impl Keyed {
+    /// Adds parts of lanes.
+    pub(super) fn take_lanes(
+        &mut self,
+        profile: &mut Profile,
+        rows: &proto::Lanes,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Error> {
+        let count = rows.pids.len();
+        let columns = [rows.tids.len(), rows.starts.len(), rows.running.len()];
+        same_length(count, columns)?;
+        same_length(count, [rows.runnable.len(), rows.blocked.len()])?;
+        let after = [rows.blocked_after.len(), rows.runnable_after.len()];
+        same_length(count, after)?;
+        same_length(count, [rows.keys.len()])?;
+        budget.take_rows::<[Interval; 3]>(count, 0)?;
+        let mut starts = Instants::default();
+        for index in 0..count {
+            let thread = thread(rows.pids[index], rows.tids[index]);
+            let stretch = Shares {
+                running_ns: rows.running[index],
+                runnable_ns: rows.runnable[index],
+                blocked_ns: rows.blocked[index],
+            };
+            let after = [
+                Shares::all(State::Blocked, rows.blocked_after[index]),
+                Shares::all(State::Runnable, rows.runnable_after[index]),
+            ];
+            let key = rows.keys[index].checked_sub(1);
+            let parts = [(stretch, None), (after[0], key), (after[1], key)];
+            let mut start_ns = starts.take(rows.starts[index]);
+            for (shares, key) in parts {
+                if shares == Shares::default() {
+                    continue;
+                }
+                budget.take_counts([shares.running_ns, shares.runnable_ns, shares.blocked_ns])?;
+                let end_ns = end(start_ns, shares.total_ns())?;
+                if let Some(key) = key {
+                    let place = profile.times.intervals.len() as u32;
+                    self.intervals.push((place, key));
+                }
+                profile.times.intervals.push(Interval {
+                    thread,
+                    start_ns,
+                    shares,
+                    sample: None,
+                });
+                start_ns = end_ns;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds timed samples.
+    pub(super) fn take_samples(
+        &mut self,
+        rows: &proto::LaneSamples,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Error> {
+        let count = rows.pids.len();
+        same_length(count, [rows.tids.len(), rows.cpus.len()])?;
+        same_length(count, [rows.times.len(), rows.keys.len()])?;
+        budget.take_rows::<(TimedSample, u32)>(count, 0)?;
+        let mut times = Instants::default();
+        for index in 0..count {
+            let key = rows.keys[index].checked_sub(1).ok_or(NO_KEY)?;
+            let time_ns = times.take(rows.times[index]);
+            let thread = thread(rows.pids[index], rows.tids[index]);
+            let cpu = checked_cpu(rows.cpus[index])?;
+            self.samples.push((thread, cpu, time_ns, key));
+        }
+        Ok(())
+    }
+
+    /// Adds the samples of keys. `samples` are the samples by their numbers in the file.
+    pub(super) fn take_keys(
+        &mut self,
+        rows: &proto::LaneKeys,
+        samples: &[Id<Sample>],
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Error> {
+        same_length(rows.samples.len(), [rows.runnable.len()])?;
+        budget.take_rows::<KeySamples>(rows.samples.len(), 0)?;
+        for (sample, runnable) in rows.samples.iter().zip(&rows.runnable) {
+            self.keys.push(KeySamples {
+                sample: optional(samples, *sample)?,
+                runnable: optional(samples, *runnable)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives the rows their samples, at the end of a whole capture.
+    pub(super) fn settle(&mut self, profile: &mut Profile) -> Result<(), Error> {
+        let keys = std::mem::take(&mut self.keys);
+        let key = |key: u32| keys.get(key as usize).copied().ok_or(NO_KEY);
+        for (place, number) in std::mem::take(&mut self.intervals) {
+            let key = key(number)?;
+            if let Some(interval) = profile.times.intervals.get_mut(place as usize) {
+                interval.sample = match interval.state() {
+                    State::Runnable => key.runnable,
+                    State::Running | State::Blocked => key.sample,
+                };
+            }
+        }
+        for (thread, cpu, time_ns, number) in std::mem::take(&mut self.samples) {
+            let sample = key(number)?.sample;
+            let timed = sample.map(|sample| TimedSample {
+                thread,
+                cpu,
+                time_ns,
+                sample,
+            });
+            profile.times.timed_samples.extend(timed);
+        }
+        Ok(())
+    }
+}
+
+/// Error of a row whose key is not in the file.
+const NO_KEY: Error = Error::Damaged("a row of time refers to a key that is not in the file");
+
 /// Error of columns of which one has too few or too many entries.
 const UNEVEN: Error = Error::Damaged("columns differ in length");
 
@@ -159,13 +292,10 @@ pub(super) fn take_timed_samples(
     for index in 0..count {
         let timed = TimedSample {
             thread: thread(rows.pids[index], rows.tids[index]),
-            cpu: rows.cpus[index],
+            cpu: checked_cpu(rows.cpus[index])?,
             time_ns: times.take(rows.times[index]),
             sample: row(samples, rows.samples[index])?,
         };
-        if timed.cpu >= MOST_CPUS {
-            return Err(Error::Damaged("a CPU has a number beyond any machine's"));
-        }
         profile.times.timed_samples.push(timed);
     }
     Ok(())
@@ -262,6 +392,13 @@ pub(super) fn take_request_spans(
         added.ok_or(ORPHAN)?;
     }
     Ok(())
+}
+
+fn checked_cpu(cpu: u32) -> Result<u32, Error> {
+    if cpu >= MOST_CPUS {
+        return Err(Error::Damaged("a CPU has a number beyond any machine's"));
+    }
+    Ok(cpu)
 }
 
 fn thread(pid: u32, tid: u32) -> ThreadId {

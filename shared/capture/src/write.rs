@@ -15,7 +15,7 @@ use super::{LONGEST_RECORD, MAGIC, ROWS, VERSION};
 use profile::{Detail, Ending, Id, Meta, ModuleKind, Profile, Rate, Sample, State, ThreadId, Unit};
 
 /// Compression level of zstd: fast, with half of the saving of the slow levels.
-const LEVEL: i32 = 1;
+pub(super) const LEVEL: i32 = 1;
 
 /// Writes a profile as a capture.
 ///
@@ -27,148 +27,166 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
     let mut encoder = Encoder::new(writer, LEVEL)?;
     encoder.include_checksum(true)?;
     let mut records = Records { encoder };
-    records.put(Kind::Meta(meta(profile)))?;
-    let details = DetailNames::new(profile);
-    let names = profile.names.iter().map(|name| &**name);
-    records.put_rows(names.chain(details.added.iter().copied()), |rows| {
-        let names = rows.map(str::to_owned).collect();
-        Kind::Names(proto::Names { names })
-    })?;
-    records.put_rows(profile.modules.iter(), |rows| {
-        let modules = rows.map(|module| proto::Module {
-            path: number(module.path),
-            kind: module_kind(module.kind).into(),
-            build_id: optional(module.build_id),
-        });
-        Kind::Modules(proto::Modules {
-            modules: modules.collect(),
-        })
-    })?;
-    records.put_rows(profile.functions.iter(), |rows| {
-        let functions = rows.map(|function| proto::Function {
-            name: number(function.name),
-            system_name: optional(function.system_name),
-            file: optional(function.file),
-            line: function.line.map_or(0, NonZeroU32::get),
-        });
-        Kind::Functions(proto::Functions {
-            functions: functions.collect(),
-        })
-    })?;
-    records.put_rows(profile.frames.iter(), |rows| {
-        let frames = rows.map(|frame| {
-            let (kind, language) = kinds::to_capture(frame.kind);
-            proto::Frame {
-                name: number(frame.name),
-                kind: kind.into(),
-                module: optional(frame.module),
-                address: frame.address,
-                function: optional(frame.function),
-                offset: frame.offset,
-                is_inlined: frame.is_inlined,
-                line: frame.line.map_or(0, NonZeroU32::get),
-                language,
-            }
-        });
-        Kind::Frames(proto::Frames {
-            frames: frames.collect(),
-        })
-    })?;
-    records.put_rows(profile.stacks.nodes(), |rows| {
-        let (callers, leaves) = rows
-            .map(|(callers, leaf)| (callers.index() as u32, number(leaf)))
-            .unzip();
-        Kind::Stacks(proto::Stacks { callers, leaves })
-    })?;
-    records.put_rows(profile.wakers.iter(), |rows| {
-        let chains = rows.map(|wakers| proto::Chain {
-            wakers: wakers.iter().map(waker).collect(),
-        });
-        Kind::Wakers(proto::Wakers {
-            chains: chains.collect(),
-        })
-    })?;
-    records.put_rows(profile.resources.iter(), |rows| {
-        let resources = rows.map(put_resource).collect();
-        Kind::Resources(proto::Resources { resources })
-    })?;
-    records.put_rows(profile.waits.iter(), |rows| {
-        let waits = rows.map(|wait| put_wait(wait, details.number(wait.kind.detail)));
-        Kind::Waits(proto::Waits {
-            waits: waits.collect(),
-        })
-    })?;
-    records.put_rows(profile.labels.iter(), |rows| {
-        let sets = rows.map(|labels| {
-            let labels = labels.iter();
-            let (keys, values) = labels
-                .map(|label| (number(label.key), number(label.value)))
-                .unzip();
-            proto::LabelSet { keys, values }
-        });
-        Kind::Labels(proto::Labels {
-            sets: sets.collect(),
-        })
-    })?;
-    records.put_rows(profile.samples.iter(), |rows| {
-        let mut samples = proto::Samples::default();
-        for (sample, weight) in rows {
-            push(&mut samples, sample);
-            if !profile.labels.is_empty() {
-                samples.labels.push(optional(sample.labels));
-            }
-            if !profile.waits.is_empty() {
-                samples.waits.push(optional(sample.wait));
-            }
-            samples.values.push(weight.value);
-            samples.events.push(weight.events);
-            samples.longest.push(weight.longest);
-            samples.shortest.push(weight.shortest);
-            samples.squares.push(weight.squares);
-        }
-        Kind::Samples(samples)
-    })?;
-    records.put_rows(profile.threads.iter(), |rows| {
-        let threads = rows.map(thread).collect();
-        Kind::Threads(proto::Threads { threads })
-    })?;
-    records.put_rows(profile.processes.iter(), |rows| {
-        let processes = rows.map(process).collect();
-        Kind::Processes(proto::Processes { processes })
-    })?;
-    let times = &profile.times;
-    records.put_rows(times.intervals.iter(), |rows| {
-        Kind::Intervals(put_intervals(rows))
-    })?;
-    records.put_rows(times.timed_samples.iter(), |rows| {
-        Kind::TimedSamples(put_timed_samples(rows))
-    })?;
-    records.put_rows(times.thread_events.iter(), |rows| {
-        Kind::ThreadEvents(put_thread_events(rows))
-    })?;
-    records.put_rows(times.request_spans.iter(), |rows| {
-        Kind::RequestSpans(put_request_spans(rows))
-    })?;
-    let (losses, ends) = (profile.losses, profile.walk_ends);
-    records.put(Kind::End(proto::End {
-        losses: Some(proto::Losses {
-            events: losses.events,
-            stacks: losses.stacks,
-            threads: losses.threads,
-            incomplete_user: losses.incomplete_user,
-            times: losses.times,
-        }),
-        walk_ends: Some(proto::WalkEnds {
-            root: ends.root,
-            by_frame_pointer: ends.by_frame_pointer,
-            no_mapping: ends.no_mapping,
-            read_failed: ends.read_failed,
-            too_deep: ends.too_deep,
-            no_rule: ends.no_rule,
-            code_32_bit: ends.code_32_bit,
-        }),
-    }))?;
+    records.put_profile(profile, |_| Ok(()))?;
     records.encoder.finish()?.flush()
+}
+
+impl<W: Write> Records<'_, W> {
+    /// Puts the circumstances of a measurement.
+    pub(super) fn put_meta(&mut self, profile: &Profile) -> io::Result<()> {
+        self.put(Kind::Meta(meta(profile)))
+    }
+
+    /// Puts all records of a profile. `after_samples` puts records that refer to samples.
+    pub(super) fn put_profile(
+        &mut self,
+        profile: &Profile,
+        after_samples: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let records = self;
+        records.put_meta(profile)?;
+        let details = DetailNames::new(profile);
+        let names = profile.names.iter().map(|name| &**name);
+        records.put_rows(names.chain(details.added.iter().copied()), |rows| {
+            let names = rows.map(str::to_owned).collect();
+            Kind::Names(proto::Names { names })
+        })?;
+        records.put_rows(profile.modules.iter(), |rows| {
+            let modules = rows.map(|module| proto::Module {
+                path: number(module.path),
+                kind: module_kind(module.kind).into(),
+                build_id: optional(module.build_id),
+            });
+            Kind::Modules(proto::Modules {
+                modules: modules.collect(),
+            })
+        })?;
+        records.put_rows(profile.functions.iter(), |rows| {
+            let functions = rows.map(|function| proto::Function {
+                name: number(function.name),
+                system_name: optional(function.system_name),
+                file: optional(function.file),
+                line: function.line.map_or(0, NonZeroU32::get),
+            });
+            Kind::Functions(proto::Functions {
+                functions: functions.collect(),
+            })
+        })?;
+        records.put_rows(profile.frames.iter(), |rows| {
+            let frames = rows.map(|frame| {
+                let (kind, language) = kinds::to_capture(frame.kind);
+                proto::Frame {
+                    name: number(frame.name),
+                    kind: kind.into(),
+                    module: optional(frame.module),
+                    address: frame.address,
+                    function: optional(frame.function),
+                    offset: frame.offset,
+                    is_inlined: frame.is_inlined,
+                    line: frame.line.map_or(0, NonZeroU32::get),
+                    language,
+                }
+            });
+            Kind::Frames(proto::Frames {
+                frames: frames.collect(),
+            })
+        })?;
+        records.put_rows(profile.stacks.nodes(), |rows| {
+            let (callers, leaves) = rows
+                .map(|(callers, leaf)| (callers.index() as u32, number(leaf)))
+                .unzip();
+            Kind::Stacks(proto::Stacks { callers, leaves })
+        })?;
+        records.put_rows(profile.wakers.iter(), |rows| {
+            let chains = rows.map(|wakers| proto::Chain {
+                wakers: wakers.iter().map(waker).collect(),
+            });
+            Kind::Wakers(proto::Wakers {
+                chains: chains.collect(),
+            })
+        })?;
+        records.put_rows(profile.resources.iter(), |rows| {
+            let resources = rows.map(put_resource).collect();
+            Kind::Resources(proto::Resources { resources })
+        })?;
+        records.put_rows(profile.waits.iter(), |rows| {
+            let waits = rows.map(|wait| put_wait(wait, details.number(wait.kind.detail)));
+            Kind::Waits(proto::Waits {
+                waits: waits.collect(),
+            })
+        })?;
+        records.put_rows(profile.labels.iter(), |rows| {
+            let sets = rows.map(|labels| {
+                let labels = labels.iter();
+                let (keys, values) = labels
+                    .map(|label| (number(label.key), number(label.value)))
+                    .unzip();
+                proto::LabelSet { keys, values }
+            });
+            Kind::Labels(proto::Labels {
+                sets: sets.collect(),
+            })
+        })?;
+        records.put_rows(profile.samples.iter(), |rows| {
+            let mut samples = proto::Samples::default();
+            for (sample, weight) in rows {
+                push(&mut samples, sample);
+                if !profile.labels.is_empty() {
+                    samples.labels.push(optional(sample.labels));
+                }
+                if !profile.waits.is_empty() {
+                    samples.waits.push(optional(sample.wait));
+                }
+                samples.values.push(weight.value);
+                samples.events.push(weight.events);
+                samples.longest.push(weight.longest);
+                samples.shortest.push(weight.shortest);
+                samples.squares.push(weight.squares);
+            }
+            Kind::Samples(samples)
+        })?;
+        after_samples(records)?;
+        records.put_rows(profile.threads.iter(), |rows| {
+            let threads = rows.map(thread).collect();
+            Kind::Threads(proto::Threads { threads })
+        })?;
+        records.put_rows(profile.processes.iter(), |rows| {
+            let processes = rows.map(process).collect();
+            Kind::Processes(proto::Processes { processes })
+        })?;
+        let times = &profile.times;
+        records.put_rows(times.intervals.iter(), |rows| {
+            Kind::Intervals(put_intervals(rows))
+        })?;
+        records.put_rows(times.timed_samples.iter(), |rows| {
+            Kind::TimedSamples(put_timed_samples(rows))
+        })?;
+        records.put_rows(times.thread_events.iter(), |rows| {
+            Kind::ThreadEvents(put_thread_events(rows))
+        })?;
+        records.put_rows(times.request_spans.iter(), |rows| {
+            Kind::RequestSpans(put_request_spans(rows))
+        })?;
+        let (losses, ends) = (profile.losses, profile.walk_ends);
+        records.put(Kind::End(proto::End {
+            losses: Some(proto::Losses {
+                events: losses.events,
+                stacks: losses.stacks,
+                threads: losses.threads,
+                incomplete_user: losses.incomplete_user,
+                times: losses.times,
+            }),
+            walk_ends: Some(proto::WalkEnds {
+                root: ends.root,
+                by_frame_pointer: ends.by_frame_pointer,
+                no_mapping: ends.no_mapping,
+                read_failed: ends.read_failed,
+                too_deep: ends.too_deep,
+                no_rule: ends.no_rule,
+                code_32_bit: ends.code_32_bit,
+            }),
+        }))
+    }
 }
 
 /// Names of the details of waits. Names that the profile lacks follow the profile's names.
@@ -204,17 +222,17 @@ impl DetailNames {
     }
 }
 
-struct Records<'a, W: Write> {
-    encoder: Encoder<'a, W>,
+pub(super) struct Records<'a, W: Write> {
+    pub(super) encoder: Encoder<'a, W>,
 }
 
 impl<W: Write> Records<'_, W> {
-    fn put(&mut self, kind: Kind) -> io::Result<()> {
+    pub(super) fn put(&mut self, kind: Kind) -> io::Result<()> {
         self.encoder.write_all(&encoded(kind))
     }
 
     /// Puts rows into as many records as they need.
-    fn put_rows<Row: Clone>(
+    pub(super) fn put_rows<Row: Clone>(
         &mut self,
         mut rows: impl Iterator<Item = Row>,
         record: impl Fn(&mut dyn Iterator<Item = Row>) -> Kind,

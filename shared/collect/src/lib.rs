@@ -10,7 +10,7 @@ mod record;
 
 pub use assemble::{Diagnostics, Named, WakersShown};
 pub use record::{
-    ClockSession, Collected, Collector, Detail, LeftOut, NEVER, OffCpuFilter, Question,
+    ClockSession, Collected, Collector, Detail, LeftOut, NEVER, OffCpuFilter, Question, RowSink,
     SamplingSession, Session, SpanCollector, StackChoice, ThreadKind,
 };
 pub use symbolize::Sources;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bpf::types::{COMM_LENGTH, Tally};
+use capture::KeySamples;
 use profile::{
     Bursts, EndedBy, Id, Losses, Profile, Reason, Sample, Stack, State, Table, Thread, ThreadId,
     Unit, Wait, Wakers, Weight, Window,
@@ -13,7 +14,7 @@ use waits::{Place, Reasons, delay_wait};
 use super::diagnostics::Diagnostics;
 use super::draft::Draft;
 use super::stacks::{NamedStack, Quality};
-use super::timeline::{self, KeySamples};
+use super::timeline::{self, TimedSamples};
 use super::wakers::{NamedWaker, Seen};
 use super::walks::Walks;
 use crate::record::sums::{self, Settled};
@@ -23,6 +24,8 @@ use crate::record::{Account, Captured, Collected, LeftOut};
 pub struct Named {
     /// Profile of the window.
     pub profile: Profile,
+    /// Samples of the keys to which streamed rows of the timeline refer, by the keys' numbers.
+    pub timeline_keys: Vec<KeySamples>,
     /// Counts of data that the tool left out, lost or could not name.
     pub diagnostics: Diagnostics,
 }
@@ -53,7 +56,7 @@ struct Naming {
     /// Thread names in the kernel's format, by their IDs in sums.
     comms: Table<[u8; COMM_LENGTH]>,
     /// Samples to which rows of the timeline refer.
-    timed: KeySamples,
+    timed: TimedSamples,
 }
 
 impl Collected {
@@ -78,7 +81,7 @@ impl Collected {
             timed: self
                 .timeline
                 .as_ref()
-                .map(KeySamples::new)
+                .map(TimedSamples::new)
                 .unwrap_or_default(),
         };
         // A run can have millions of sums. Memory of sums is freed while the samples grow.
@@ -104,9 +107,8 @@ impl Collected {
             threads: self.lost.thread_ends + self.lost.children,
             ..worth.losses
         };
-        if let Some(rows) = self.timeline.take() {
-            timeline::add(&mut draft, rows, &timed, window);
-        }
+        let timeline = self.timeline.take();
+        let timeline_keys = timeline.map(|rows| timeline::add(&mut draft, rows, &timed, window));
         reasons.judge_idleness(&mut draft.profile);
         draft.profile.walk_ends = worth.walks.ends();
         let notes = reasons.note().into_iter();
@@ -117,6 +119,7 @@ impl Collected {
         };
         Named {
             profile: draft.profile,
+            timeline_keys: timeline_keys.unwrap_or_default(),
             diagnostics: Diagnostics {
                 events: worth.events,
                 walk_ends: worth.walks.ends(),

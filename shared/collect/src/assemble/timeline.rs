@@ -3,26 +3,27 @@
 use std::collections::{HashMap, HashSet};
 
 use bpf::types::{NameEvent, TimelineKind};
+use capture::{KeySamples, LanePart};
 use profile::{
     Clock, Id, Interval, Sample, Shares, State, Thread, ThreadChange, ThreadEvent, ThreadId,
     TimedSample, Window,
 };
 
 use super::draft::Draft;
+use crate::record::Timeline;
 use crate::record::sums::Key;
-use crate::record::{Timeline, TimelinePart};
 
 /// A rename that an exec follows within this time is part of the exec, in ns.
 const EXEC_NS: u64 = 1_000_000;
 
 /// Samples of the keys to which a timeline refers, by their states.
 #[derive(Default)]
-pub(crate) struct KeySamples(HashMap<Key, Vec<(Option<State>, Id<Sample>)>>);
+pub(crate) struct TimedSamples(HashMap<Key, Vec<(Option<State>, Id<Sample>)>>);
 
-impl KeySamples {
+impl TimedSamples {
     /// Returns the keys of a timeline, with no samples yet.
-    pub(crate) fn new(timeline: &Timeline) -> KeySamples {
-        KeySamples(
+    pub(crate) fn new(timeline: &Timeline) -> TimedSamples {
+        TimedSamples(
             timeline
                 .settled_keys()
                 .map(|key| (key, Vec::new()))
@@ -37,28 +38,44 @@ impl KeySamples {
         }
     }
 
-    fn sample(&self, key: Key, state: Option<State>) -> Option<Id<Sample>> {
-        let samples = self.0.get(&key)?.iter();
-        let mut of_state = samples.filter(|(its, _)| its.is_none() || *its == state);
-        of_state.next().map(|(_, sample)| *sample)
+    fn of_key(&self, key: Option<Key>) -> KeySamples {
+        let samples = key.and_then(|key| self.0.get(&key));
+        let of = |state| {
+            let mut samples = samples?.iter();
+            let found = samples.find(|(its, _)| its.is_none_or(|its| its == state));
+            found.map(|(_, sample)| *sample)
+        };
+        KeySamples {
+            sample: of(State::Blocked),
+            runnable: of(State::Runnable),
+        }
     }
 }
 
-/// Adds a timeline to the draft of a profile, which has its samples and threads. With
-/// `has_lanes`, rows of threads without an account are left out.
-pub(crate) fn add(draft: &mut Draft, timeline: Timeline, samples: &KeySamples, window: Window) {
+/// Adds a timeline to the draft of a profile, which has its samples and threads. Rows of lanes
+/// of threads without an account are left out. Returns the samples of each key, by its number.
+pub(crate) fn add(
+    draft: &mut Draft,
+    timeline: Timeline,
+    samples: &TimedSamples,
+    window: Window,
+) -> Vec<KeySamples> {
     let threads: HashSet<ThreadId> = draft.profile.threads.iter().map(|it| it.id).collect();
+    let numbers = 0..timeline.key_count();
+    let keys: Vec<KeySamples> = numbers
+        .map(|number| samples.of_key(timeline.key(number)))
+        .collect();
     let times = &mut draft.profile.times;
     for row in &timeline.parts {
         if threads.contains(&row.thread) {
-            let sample = |state| samples.sample(timeline.key(row.key?)?, Some(state));
-            times.intervals.extend(intervals(row, sample));
+            let key = row.key.and_then(|key| keys.get(key as usize));
+            times
+                .intervals
+                .extend(intervals(row, key.copied().unwrap_or_default()));
         }
     }
     for row in &timeline.samples {
-        let sample = timeline
-            .key(row.key)
-            .and_then(|key| samples.sample(key, None));
+        let sample = keys.get(row.key as usize).and_then(|key| key.sample);
         times.timed_samples.extend(sample.map(|sample| TimedSample {
             thread: row.thread,
             cpu: row.cpu,
@@ -71,38 +88,29 @@ pub(crate) fn add(draft: &mut Draft, timeline: Timeline, samples: &KeySamples, w
     draft.profile.times.thread_events = events;
     add_names(draft, &timeline.names, &threads);
     draft.profile.losses.times = timeline.lost;
+    keys
 }
 
 /// Returns the intervals of a part of a lane.
-fn intervals(
-    row: &TimelinePart,
-    sample: impl Fn(State) -> Option<Id<Sample>>,
-) -> impl Iterator<Item = Interval> {
-    let part = row.part;
-    let stretch = Shares {
-        running_ns: part.stretch.running,
-        runnable_ns: part.stretch.runnable,
-        blocked_ns: part.stretch.blocked,
-    };
-    let blocked_ns = part.start.saturating_add(stretch.total_ns());
-    let runnable_ns = blocked_ns.saturating_add(part.blocked);
-    let stays = [
-        (State::Blocked, part.blocked),
-        (State::Runnable, part.runnable),
-    ];
-    let [blocked, runnable] = stays.map(|(state, length_ns)| {
-        let shares = Shares::all(state, length_ns);
-        (shares, (length_ns > 0).then(|| sample(state)).flatten())
-    });
+fn intervals(part: &LanePart, key: KeySamples) -> impl Iterator<Item = Interval> + use<> {
+    let LanePart {
+        thread,
+        start_ns,
+        stretch,
+        ..
+    } = *part;
+    let blocked_ns = start_ns.saturating_add(stretch.total_ns());
+    let runnable_ns = blocked_ns.saturating_add(part.blocked_ns);
+    let blocked = Shares::all(State::Blocked, part.blocked_ns);
+    let runnable = Shares::all(State::Runnable, part.runnable_ns);
     let rows = [
-        (part.start, (stretch, None)),
-        (blocked_ns, blocked),
-        (runnable_ns, runnable),
+        (start_ns, stretch, None),
+        (blocked_ns, blocked, key.sample),
+        (runnable_ns, runnable, key.runnable),
     ];
-    let thread = row.thread;
     let rows = rows
         .into_iter()
-        .map(move |(start_ns, (shares, sample))| Interval {
+        .map(move |(start_ns, shares, sample)| Interval {
             thread,
             start_ns,
             shares,

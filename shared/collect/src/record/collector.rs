@@ -27,7 +27,7 @@ use crate::record::counts::sums::Settled;
 use crate::record::counts::{Arrived, DoubleBuffer, Parts, Sums};
 use crate::record::stacks::{Outcome, Stacks, UserStack};
 use crate::record::thread_names::ThreadNames;
-use crate::record::timeline::{Receiver, Timeline};
+use crate::record::timeline::{Receiver, RowSink, Timeline};
 use crate::record::wakers::Wakers;
 use crate::record::window_variables::WindowVariables;
 use process::Living;
@@ -366,10 +366,10 @@ impl<'a> Collector<'a> {
     }
 
     /// Consumes the messages that have arrived: stacks first, then the rows that refer to them.
-    fn consume(&self) -> Result<()> {
+    fn consume(&mut self) -> Result<()> {
         self.turn.set(self.turn.get() + 1);
         consume(&self.ring)?;
-        self.timeline.as_ref().map_or(Ok(()), Receiver::take)
+        self.timeline.as_mut().map_or(Ok(()), Receiver::take)
     }
 
     /// Settles the rows of the timeline whose stacks, wakers and resources have arrived.
@@ -379,6 +379,13 @@ impl<'a> Collector<'a> {
             timeline.with_rows(|rows| {
                 rows.settle(&mut self.sums, inbox.arrived(), |_, _| false);
             });
+        }
+    }
+
+    /// Passes the rows of the timeline to `sink` from now on.
+    pub(crate) fn stream_timeline(&mut self, sink: RowSink) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.set_sink(sink);
         }
     }
 

@@ -25,5 +25,6 @@ pub use stack_choice::{Detail, StackChoice};
 pub(crate) use account::Account;
 pub(crate) use counts::sums;
 pub(crate) use stacks::{Captured, Outcome, Stacks, WalkEnd, Walked};
-pub(crate) use timeline::{Part as TimelinePart, Timeline};
+pub use timeline::RowSink;
+pub(crate) use timeline::Timeline;
 pub(crate) use wakers::{Hop, Wakers};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use loader::Result;
 
-use crate::record::Collected;
+use crate::record::{Collected, RowSink};
 
 pub use clock::ClockSession;
 pub use filter::{OffCpuFilter, ThreadKind};
@@ -45,6 +45,9 @@ pub trait Session {
     /// Takes the messages that have arrived. Moves the window's end to `stop` if that is known. The
     /// next call is due within [`Session::take_interval`].
     fn take(&mut self, stop: Option<u64>) -> Result<()>;
+
+    /// Passes the rows of the timeline to `sink` as they come, instead of keeping them.
+    fn stream_timeline(&mut self, sink: RowSink);
 
     /// Ends the session. The window must have closed at `stop`.
     fn close(self, stop: u64) -> Result<Collected>;

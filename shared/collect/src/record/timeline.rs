@@ -3,13 +3,16 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use bpf::types::{LaneEvent, LanePart, NameEvent, SampleEvent, StackKey, TimelineKind};
+use bpf::types::{LaneEvent, NameEvent, SampleEvent, StackKey, TimelineKind};
+use capture::{LanePart, LaneSample};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use loader::iterators::copy;
 use loader::{Context, LoadedObject, OpenObject, Result, Variable};
-use profile::ThreadId;
+use profile::{Shares, ThreadId};
 
 use crate::record::collector::consume;
 use crate::record::counts::Arrived;
@@ -35,27 +38,20 @@ pub(crate) fn configure(object: &mut OpenObject, least_ns: Option<u64>) -> Resul
 pub(crate) const PROGRAMS: [bpf::ProgramName; 2] =
     [bpf::programs::NOTE_RENAME, bpf::programs::NOTE_EXEC];
 
-/// Part of a lane, with the number of the key under which its off-CPU interval is counted.
-pub(crate) struct Part {
-    pub(crate) thread: ThreadId,
-    pub(crate) part: LanePart,
-    pub(crate) key: Option<u32>,
-}
+/// Receiver of rows while programs run: it gets each row once.
+pub type RowSink = Box<dyn FnMut(&[LanePart], &[LaneSample]) -> io::Result<()>>;
 
-/// A sample with its time, in ns of CLOCK_MONOTONIC.
-pub(crate) struct Timed {
-    pub(crate) thread: ThreadId,
-    pub(crate) cpu: u32,
-    pub(crate) time_ns: u64,
-    pub(crate) key: u32,
-}
+/// Rows that are kept before they go to the sink.
+const ROWS_KEPT: usize = 4096;
+/// Maximum time that rows are kept before they go to the sink.
+const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// Rows of a timeline.
 #[derive(Default)]
 pub(crate) struct Timeline {
     keys: Keys,
-    pub(crate) parts: Vec<Part>,
-    pub(crate) samples: Vec<Timed>,
+    pub(crate) parts: Vec<LanePart>,
+    pub(crate) samples: Vec<LaneSample>,
     pub(crate) names: Vec<NameEvent>,
     /// Number of messages that found no capacity.
     pub(crate) lost: u64,
@@ -104,9 +100,16 @@ impl Timeline {
             return;
         };
         let StackKey { pid, tid, .. } = key;
-        self.parts.push(Part {
+        self.parts.push(LanePart {
             thread: ThreadId { pid, tid },
-            part,
+            start_ns: part.start,
+            stretch: Shares {
+                running_ns: part.stretch.running,
+                runnable_ns: part.stretch.runnable,
+                blocked_ns: part.stretch.blocked,
+            },
+            blocked_ns: part.blocked,
+            runnable_ns: part.runnable,
             key: (is_counted != 0).then(|| self.keys.number(key)),
         });
     }
@@ -116,12 +119,16 @@ impl Timeline {
             return;
         };
         let StackKey { pid, tid, .. } = key;
-        self.samples.push(Timed {
+        self.samples.push(LaneSample {
             thread: ThreadId { pid, tid },
             cpu,
             time_ns: time,
             key: self.keys.number(key),
         });
+    }
+
+    fn row_count(&self) -> usize {
+        self.parts.len() + self.samples.len()
     }
 
     /// Settles the keys of which everything has arrived, as [`Sums::settle`] does.
@@ -152,6 +159,11 @@ impl Timeline {
         open.flat_map(|(_, key)| [key.user, key.kernel, key.waker])
     }
 
+    /// Returns the number of keys.
+    pub(crate) fn key_count(&self) -> u32 {
+        self.keys.settled.len() as u32
+    }
+
     /// Returns the settled key with a number.
     pub(crate) fn key(&self, number: u32) -> Option<Key> {
         self.keys.settled.get(number as usize).copied().flatten()
@@ -167,6 +179,9 @@ impl Timeline {
 pub(crate) struct Receiver<'a> {
     ring: RingBuffer<'a>,
     timeline: Rc<RefCell<Timeline>>,
+    sink: Option<RowSink>,
+    /// Time at which the sink last got rows.
+    passed: Instant,
     lost: Variable<'a, u64>,
 }
 
@@ -187,6 +202,8 @@ impl<'a> Receiver<'a> {
                 .build()
                 .context("open the ring buffer of the timeline")?,
             timeline,
+            sink: None,
+            passed: Instant::now(),
             lost: object.variable(bpf::variables::TIMELINE_LOST)?,
         })
     }
@@ -196,9 +213,31 @@ impl<'a> Receiver<'a> {
         &self.ring
     }
 
+    /// Passes all rows to `sink` from now on, instead of keeping them.
+    pub(crate) fn set_sink(&mut self, sink: RowSink) {
+        self.sink = Some(sink);
+    }
+
     /// Takes the messages that have arrived.
-    pub(crate) fn take(&self) -> Result<()> {
-        consume(&self.ring)
+    pub(crate) fn take(&mut self) -> Result<()> {
+        consume(&self.ring)?;
+        let kept = self.timeline.borrow().row_count();
+        if kept >= ROWS_KEPT || (kept > 0 && self.passed.elapsed() >= KEPT_FOR) {
+            self.pass_on()?;
+        }
+        Ok(())
+    }
+
+    /// Passes the rows to the sink, if there is one.
+    fn pass_on(&mut self) -> Result<()> {
+        if let Some(sink) = &mut self.sink {
+            let mut timeline = self.timeline.borrow_mut();
+            sink(&timeline.parts, &timeline.samples).context("write the timeline")?;
+            timeline.parts.clear();
+            timeline.samples.clear();
+            self.passed = Instant::now();
+        }
+        Ok(())
     }
 
     /// Calls `body` with the rows so far.
@@ -207,8 +246,9 @@ impl<'a> Receiver<'a> {
     }
 
     /// Returns all rows, once no program runs any more.
-    pub(crate) fn finish(self) -> Result<Timeline> {
+    pub(crate) fn finish(mut self) -> Result<Timeline> {
         self.take()?;
+        self.pass_on()?;
         let mut timeline = std::mem::take(&mut *self.timeline.borrow_mut());
         timeline.lost = self.lost.get();
         Ok(timeline)

@@ -15,7 +15,7 @@ use crate::record::session::pace::Pace;
 use crate::record::session::pre_existing::{EarlyStacks, find_preexisting};
 use crate::record::session::returns::Returns;
 use crate::record::timeline::{self, Receiver};
-use crate::record::{Collected, Collector, Session, StackChoice};
+use crate::record::{Collected, Collector, RowSink, Session, StackChoice};
 
 /// Programs at scheduler events (`include/clock/clock_events.h`).
 const HOOKS: [ProgramName; 4] = [
@@ -157,6 +157,10 @@ impl Session for ClockSession<'_> {
         }
     }
 
+    fn stream_timeline(&mut self, sink: RowSink) {
+        self.collector.stream_timeline(sink);
+    }
+
     fn close(mut self, stop: u64) -> Result<Collected> {
         self.follow_moves()?;
         // This take renews the shares. No process has then used up its share of the ring buffer
@@ -169,13 +173,13 @@ impl Session for ClockSession<'_> {
         drop(self.links);
         let untimed = self.moves.as_ref().map_or(0, Moves::untimed);
         drop(self.moves);
-        let timeline = self.collector.take_timeline();
+        let mut timeline = self.collector.take_timeline();
         // From here on, no program changes a record.
         let mut collected = self.collector.finish()?;
         for (key, tally) in self.returns.iter().flat_map(Returns::left_over) {
             collected.add(key, &tally);
         }
-        let left_unseen = (self.closing).close(stop, timeline.as_ref(), |closed| {
+        let left_unseen = (self.closing).close(stop, timeline.as_mut(), |closed| {
             collected.add(closed.key, &closed.weight);
         })?;
         collected.timeline = timeline.map(Receiver::finish).transpose()?;

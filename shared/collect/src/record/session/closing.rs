@@ -35,7 +35,7 @@ impl<'a> Closing<'a> {
     pub(super) fn close(
         &self,
         stop: u64,
-        timeline: Option<&Receiver<'_>>,
+        mut timeline: Option<&mut Receiver<'_>>,
         mut add: impl FnMut(&ClosedInterval),
     ) -> Result<u64> {
         let mut tasks = Vec::new();
@@ -57,7 +57,9 @@ impl<'a> Closing<'a> {
                     add(&self.closed.get());
                 }
             }
-            timeline.map_or(Ok(()), Receiver::take)?;
+            if let Some(timeline) = &mut timeline {
+                timeline.take()?;
+            }
         }
         Ok(unseen.len() as u64)
     }

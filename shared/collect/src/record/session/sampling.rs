@@ -8,7 +8,7 @@ use loader::{Event, Kernel, LoadedObject, Result, Samplers, Targets, online_cpus
 use profile::Rate;
 
 use crate::record::session::pace::Pace;
-use crate::record::{Collected, Collector, Session, StackChoice};
+use crate::record::{Collected, Collector, RowSink, Session, StackChoice};
 use unwind_tables::MOST_DUMPS;
 
 /// Attached object that samples.
@@ -103,6 +103,10 @@ impl Session for SamplingSession<'_> {
     fn take(&mut self, stop: Option<u64>) -> Result<()> {
         self.collector.take(stop)?;
         self.samplers.follow_hotplug()
+    }
+
+    fn stream_timeline(&mut self, sink: RowSink) {
+        self.collector.stream_timeline(sink);
     }
 
     fn close(self, _stop: u64) -> Result<Collected> {
