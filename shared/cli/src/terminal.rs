@@ -4,7 +4,7 @@ use std::env;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use export::report::overview::{Bars, Look};
+use report::overview::{Bars, Look};
 use rustix::termios::tcgetwinsize;
 
 /// Chooses the look of a report on a stream. On a terminal the report has the width of the

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use cli::{CommandLine, Output};
-use export::report::Run;
-use export::report::overview::EXPLANATION;
 use profile::join::Joined;
 use profile::merge::{Merged, merge};
 use profile::{Profile, Unit};
+use report::Run;
+use report::overview::EXPLANATION;
 use wallclock::Limits;
 
 use crate::captures::CaptureFlags;

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{HeldCommand, Output, Signals};
-use export::report::overview::EXPLANATION;
 use profile::Text;
 use profile::merge::merge;
+use report::overview::EXPLANATION;
 
 pub use crate::arguments::Arguments;
 use crate::output::Outputs;

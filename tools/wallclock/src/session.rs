@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{HeldCommand, Patience, Signals, monotonic_ns, sleep_until};
-use export::report::Cpus;
 use profile::Ending;
+use report::Cpus;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

@@ -1,22 +1,19 @@
 //! Column for time in which threads waited for Python's global lock. A table has the column only if
 //! a thread waited.
 
+use export::text::numbers::seconds;
 use profile::{Detail, Reason, State, WaitKind};
 
-use crate::report::numbers::seconds;
-use crate::report::{Process, Row};
+use crate::{Process, Row};
 
 const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 
 /// Name of the column.
-pub(in crate::report) const COLUMN: &str = "GIL";
+pub(crate) const COLUMN: &str = "GIL";
 
 /// Returns the column's cells: one per shown thread, and the sum over the process's threads.
 /// Returns `None` if no thread waited.
-pub(in crate::report) fn cells(
-    process: &Process<'_>,
-    shown: &[Row<'_>],
-) -> Option<(Vec<String>, String)> {
+pub(crate) fn cells(process: &Process<'_>, shown: &[Row<'_>]) -> Option<(Vec<String>, String)> {
     let all: u64 = process.threads.iter().map(waited_ns).sum();
     let of_each = || shown.iter().map(|row| seconds(waited_ns(row))).collect();
     (all > 0).then(|| (of_each(), seconds(all)))

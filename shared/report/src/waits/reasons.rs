@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use export::text::brief::brief;
+use export::text::numbers::{count, percent, seconds};
+use export::text::waits::{kind_text, wait_text};
 use profile::merge::StackTime;
 use profile::{Idleness, Profile, State, ThreadId};
 
-use crate::report::Row;
-use crate::report::numbers::{count, percent, seconds};
-use crate::text::brief::brief;
-use crate::text::waits::{kind_text, wait_text};
+use crate::Row;
 
 /// Maximum number of reasons with a line of their own.
 const LISTED: usize = 12;
@@ -43,7 +43,7 @@ impl Sum {
 
 /// Writes the blocked time of these threads by reason. The times add up to all blocked time. Writes
 /// nothing if no reason is known.
-pub(in crate::report) fn write<'a>(
+pub(crate) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
@@ -114,7 +114,7 @@ fn meaning(idleness: Idleness) -> &'static str {
 }
 
 /// Returns the wait and the stack of a thread on one line: `[lock: mutex] futex_wait ← …`.
-pub(in crate::report) fn describe_stack(profile: &Profile, stack: &StackTime) -> String {
+pub(crate) fn describe_stack(profile: &Profile, stack: &StackTime) -> String {
     let stack_text = brief(profile, stack.sample.stack);
     match stack.wait {
         Some(wait) => format!("[{}] {stack_text}", wait_text(profile, &wait)),

@@ -1,21 +1,15 @@
-//! Texts of figures in reports.
-
-use std::time::Duration;
-
-use profile::Ending;
-
-use super::Run;
+//! Texts of figures.
 
 /// Minimum share of a whole that counts as nearly the whole, in per cent.
 const NEARLY_ALL: u64 = 95;
 
 /// Returns nanoseconds in seconds with three decimals.
-pub(super) fn seconds(nanoseconds: u64) -> String {
+pub fn seconds(nanoseconds: u64) -> String {
     format!("{:.3}", nanoseconds as f64 / 1e9)
 }
 
 /// Returns a part of a whole in per cent with one decimal; `-` if the whole is 0.
-pub(super) fn percent(part: u64, whole: u64) -> String {
+pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         "-".to_owned()
     } else {
@@ -25,7 +19,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 
 /// Returns a coverage in per cent, rounded down, so that 100.0 means that nothing is missing.
 /// Returns `-` if there is no coverage.
-pub(super) fn coverage(share: Option<f64>) -> String {
+pub fn coverage(share: Option<f64>) -> String {
     match share {
         Some(share) => format!("{:.1}", (share * 1000.0).floor() / 10.0),
         None => "-".to_owned(),
@@ -33,7 +27,7 @@ pub(super) fn coverage(share: Option<f64>) -> String {
 }
 
 /// Returns a part of a whole in whole per cent with the unit; `-` if the whole is 0.
-pub(super) fn whole_percent(part: u64, whole: u64) -> String {
+pub fn whole_percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         "-".to_owned()
     } else {
@@ -42,7 +36,7 @@ pub(super) fn whole_percent(part: u64, whole: u64) -> String {
 }
 
 /// Returns a length of time, in the unit and with the decimals that fit `whole`.
-pub(super) fn part_of(nanoseconds: u64, whole: u64) -> String {
+pub fn part_of(nanoseconds: u64, whole: u64) -> String {
     let time = nanoseconds as f64;
     match whole {
         10_000_000_000.. => format!("{:.1} s", time / 1e9),
@@ -55,7 +49,7 @@ pub(super) fn part_of(nanoseconds: u64, whole: u64) -> String {
 
 /// Returns a length of time in the unit that fits it: `12.0 s`, `2.22 s`, `11 ms`, `1.5 ms`, `40
 /// µs`.
-pub(super) fn duration(nanoseconds: u64) -> String {
+pub fn duration(nanoseconds: u64) -> String {
     let time = nanoseconds as f64;
     match nanoseconds {
         9_995_000_000.. => format!("{:.1} s", time / 1e9),
@@ -68,47 +62,16 @@ pub(super) fn duration(nanoseconds: u64) -> String {
 }
 
 /// Returns whether a part is nearly all of a whole, so that reports leave out the rest.
-pub(super) fn is_nearly_all(part: u64, whole: u64) -> bool {
+pub fn is_nearly_all(part: u64, whole: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(NEARLY_ALL)
 }
 
 /// Returns a number with a noun: `1 thread`, `2 threads`, `2 processes`, `2 switches`.
-pub(super) fn count(number: u64, noun: &str) -> String {
+pub fn count(number: u64, noun: &str) -> String {
     let plural = match (number, noun.ends_with('s') || noun.ends_with("ch")) {
         (1, _) => "",
         (_, true) => "es",
         (_, false) => "s",
     };
     format!("{number} {noun}{plural}")
-}
-
-/// Returns one line on the window and the settings.
-pub(super) fn settings(run: &Run) -> String {
-    // The line has the requested time only if the window ended early. Without a requested time,
-    // `requested` is the measured time.
-    let asked = if run.requested > run.measured {
-        format!(" of {} asked for", span(run.requested))
-    } else {
-        String::new()
-    };
-    let ending = match run.ending {
-        Ending::Elapsed => String::new(),
-        Ending::Interrupted => format!("{asked}, ended by the user"),
-        Ending::TargetGone => format!("{asked}, since every process had ended"),
-    };
-    let shorter = if run.short_are_sampled {
-        ", shorter ones sampled"
-    } else {
-        ""
-    };
-    format!(
-        "{} measured{ending}; {} samples per second; off-CPU stacks kept from {} µs on{shorter}",
-        span(run.measured),
-        run.frequency,
-        run.min_block_us
-    )
-}
-
-fn span(time: Duration) -> String {
-    format!("{:.3} s", time.as_secs_f64())
 }

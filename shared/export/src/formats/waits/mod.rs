@@ -1,13 +1,16 @@
 //! A table of the resources that threads waited for: locks with their holders and wakers, files,
 //! sockets, children.
 
+mod objects;
+
 use std::io::{self, Write};
 
 use profile::{Profile, State};
 
 use crate::format::{Format, Needs};
-use crate::report::Objects;
 use crate::text::options::{Options, Written};
+
+pub use objects::Objects;
 
 /// The waits format. Reports have the same table for each process.
 pub struct Waits;

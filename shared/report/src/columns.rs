@@ -1,8 +1,7 @@
 //! Columns that the table of processes and the analysis of a process share.
 
+use export::text::numbers::{coverage, percent, seconds};
 use profile::merge::ThreadProfile;
-
-use super::numbers::{coverage, percent, seconds};
 
 /// Names of the columns. Times are in seconds, shares in per cent of the thread's own life.
 pub(super) const COLUMNS: [&str; 12] = [

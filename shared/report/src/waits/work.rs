@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use export::text::numbers::{count, duration, is_nearly_all, part_of, whole_percent};
+use export::text::waits::{holder_text, short_resource_text};
 use profile::{Detail, Profile, Reason, State, Wait, Weight};
 
 use super::split::{Counted, Split, counted};
-use crate::report::Row;
-use crate::report::cpus::CpuUse;
-use crate::report::numbers::{count, duration, is_nearly_all, part_of, whole_percent};
-use crate::text::waits::{holder_text, short_resource_text};
+use crate::Row;
+use crate::cpus::CpuUse;
 
 /// Minimum share of the time with work, in thousandths, of a cause that has a line.
 const LEAST: u64 = 10;
@@ -22,7 +22,7 @@ const LISTED: usize = 5;
 
 /// Time in which threads had work, and the causes that held them up.
 #[derive(Debug, Default)]
-pub(in crate::report) struct Work {
+pub(crate) struct Work {
     split: Split,
     /// Number of threads. `idle_threads` is the number of idle threads among them.
     threads: u64,
@@ -58,10 +58,7 @@ struct Line {
 
 impl Work {
     /// Adds up the time of threads. `of_several` is set if they are of several processes.
-    pub(in crate::report) fn new<'a>(
-        rows: impl Iterator<Item = &'a Row<'a>>,
-        of_several: bool,
-    ) -> Work {
+    pub(crate) fn new<'a>(rows: impl Iterator<Item = &'a Row<'a>>, of_several: bool) -> Work {
         let mut work = Work {
             of_several,
             ..Work::default()
@@ -105,7 +102,7 @@ impl Work {
 
     /// Returns the lines of the answer: the time with work, the causes that held threads up, and
     /// the unknown time.
-    pub(in crate::report) fn answer(&self, cpus: Option<&CpuUse>) -> Vec<String> {
+    pub(crate) fn answer(&self, cpus: Option<&CpuUse>) -> Vec<String> {
         let work = self.split.work();
         let seconds = |time| part_of(time, work);
         if !self.is_known && self.split.unknown > 0 {
@@ -224,7 +221,7 @@ impl Work {
 
 /// Writes the causes that held these threads up. `of_several` is set if they are of several
 /// processes.
-pub(in crate::report) fn write<'a>(
+pub(crate) fn write<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     of_several: bool,
     writer: &mut dyn Write,

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
+use export::text::cut::cut;
+use export::text::numbers::{count, seconds};
 use profile::merge::ThreadProfile;
 
 use super::columns::{EXPLAINED, Sums};
 use super::known::Known;
-use super::numbers::{count, seconds, settings};
 use super::tree::{Listed, Node, busiest, listed};
 use super::waits::{objects, reasons, work};
 use super::{Process, Run, summary};
-use crate::text::cut::cut;
+use crate::settings::settings;
 
 /// Maximum number of kernel threads listed.
 const KERNEL_THREADS: usize = 10;

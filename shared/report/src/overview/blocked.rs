@@ -5,16 +5,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use export::text::cut::cut_middle;
+use export::text::frames::wakers;
+use export::text::numbers::{duration, is_nearly_all, whole_percent};
+use export::text::waits::{holder_text, kind_text, short_resource_text};
 use profile::{EndedBy, Profile, Reason, Sample, Stack, State, Wait, Waker, Weight};
 
 use super::page::Page;
-use crate::report::Row;
-use crate::report::numbers::{duration, is_nearly_all, whole_percent};
-use crate::report::waits::split::{Counted, counted};
-use crate::text::brief::{place, waker_place};
-use crate::text::cut::cut_middle;
-use crate::text::frames::wakers;
-use crate::text::waits::{holder_text, kind_text, short_resource_text};
+use crate::Row;
+use crate::place::{place, waker_place};
+use crate::waits::split::{Counted, counted};
 
 /// Maximum rows of a list.
 const LISTED: usize = 6;

@@ -5,13 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use profile::{Profile, Reason, Sample, State, Weight};
+use profile::{Profile, Reason, Sample, Weight};
 
-use crate::report::Row;
-use crate::report::numbers::{count, percent, seconds};
 use crate::text::brief::waker_text;
 use crate::text::cut::cut;
 use crate::text::frames::wakers;
+use crate::text::numbers::{count, percent, seconds};
 use crate::text::waits::{ended_by_text, holder_text, kind_text, resource_text};
 
 /// Maximum number of resources with a line of their own.
@@ -40,7 +39,7 @@ struct Sum {
 
 /// Blocked time by resource.
 #[derive(Default)]
-pub(crate) struct Objects {
+pub struct Objects {
     sums: BTreeMap<String, Sum>,
     /// All blocked time, on known resources or not.
     blocked_ns: u64,
@@ -48,12 +47,12 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// Adds blocked time, whether or not [`add`](Objects::add) gets its samples.
-    pub(crate) fn add_blocked(&mut self, nanoseconds: u64) {
+    pub fn add_blocked(&mut self, nanoseconds: u64) {
         self.blocked_ns += nanoseconds;
     }
 
     /// Adds a sample of blocked time if its resource is known.
-    pub(crate) fn add(&mut self, profile: &Profile, sample: &Sample, weight: &Weight) {
+    pub fn add(&mut self, profile: &Profile, sample: &Sample, weight: &Weight) {
         let Some(wait) = profile.wait(sample) else {
             return;
         };
@@ -88,12 +87,16 @@ impl Objects {
     }
 
     /// Returns whether no resource is known.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
 
     /// Writes the resources with most time that was not idle, then the other resources as one row.
-    pub(crate) fn write(self, writer: &mut dyn Write) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Returns the errors of `writer`.
+    pub fn write(self, writer: &mut dyn Write) -> io::Result<()> {
         let blocked = self.blocked_ns;
         let mut sums: Vec<(String, Sum)> = self.sums.into_iter().collect();
         sums.sort_by_key(|(_, sum)| Reverse((sum.time_ns - sum.idle_ns, sum.time_ns)));
@@ -123,26 +126,6 @@ impl Objects {
         }
         Ok(())
     }
-}
-
-/// Writes the resources that these threads were blocked on, or nothing if none is known.
-pub(in crate::report) fn write<'a>(
-    rows: impl Iterator<Item = &'a Row<'a>>,
-    writer: &mut dyn Write,
-) -> io::Result<()> {
-    let mut objects = Objects::default();
-    for row in rows {
-        objects.add_blocked(row.thread.thread.clock.blocked_ns);
-        let stacks = row.thread.stacks.iter();
-        for (sample, weight) in stacks.filter(|(sample, _)| sample.state == Some(State::Blocked)) {
-            objects.add(row.profile, sample, weight);
-        }
-    }
-    if objects.is_empty() {
-        return Ok(());
-    }
-    writeln!(writer)?;
-    objects.write(writer)
 }
 
 fn write_row(sum: &Sum, blocked: u64, what: &str, writer: &mut dyn Write) -> io::Result<()> {

@@ -4,10 +4,11 @@
 mod columns;
 mod cpus;
 mod known;
-mod numbers;
 pub mod overview;
+mod place;
 mod process;
 mod processes;
+mod settings;
 mod summary;
 mod thread;
 mod tree;
@@ -23,7 +24,6 @@ pub use known::Known;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
 pub use thread::write as write_thread;
-pub(crate) use waits::objects::Objects;
 
 /// Settings and outcome of a run, which all its reports share.
 #[derive(Clone, Debug)]
@@ -126,5 +126,10 @@ pub struct Row<'a> {
     pub role: &'a str,
 }
 
+// The profiles that the tests of formats use.
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../../export/src/fixture.rs"]
+mod fixture;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use export::text::numbers::{count, percent, seconds};
+
 use super::Run;
-use super::numbers::{count, percent, seconds};
 
 /// Times of the machine's CPUs in the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -189,7 +190,7 @@ fn write_line(cells: &[String; 9], writer: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::fixture::written;
-    use crate::report::tests::run;
+    use crate::tests::run;
 
     #[test]
     fn golden() {

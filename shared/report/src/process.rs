@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
+use export::text::numbers::{count, seconds};
+
 use super::columns::{COLUMNS, EXPLAINED, Sums, cells};
-use super::numbers::{count, seconds, settings};
 use super::waits::{gil, objects, reasons, work};
 use super::{Process, Row, Run, summary};
+use crate::settings::settings;
 
 /// Widths of the columns. Wider cells push the rest to the right.
 const WIDTHS: [usize; 13] = [8, 16, 9, 9, 5, 9, 5, 9, 5, 7, 8, 15, 9];

@@ -2,10 +2,11 @@
 
 use std::io;
 
+use export::text::cut::{cut, cut_middle};
+use export::text::numbers::duration;
+
 use super::page::{BAR, Page};
-use crate::report::numbers::duration;
-use crate::report::waits::split::{Split, apportion};
-use crate::text::cut::{cut, cut_middle};
+use crate::waits::split::{Split, apportion};
 
 /// Minimum width for the column of lives, in columns of the terminal.
 const WITH_LIVES: usize = 100;

@@ -2,11 +2,11 @@
 
 use std::io;
 
+use export::text::numbers::count;
 use profile::Losses;
 
 use super::page::Page;
-use crate::report::Run;
-use crate::report::numbers::count;
+use crate::Run;
 
 /// Writes the losses of the whole run, and their effects.
 pub(super) fn write(run: &Run, page: &mut Page<'_>) -> io::Result<()> {

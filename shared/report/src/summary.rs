@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use export::text::numbers::{count, seconds};
 use profile::Losses;
 use profile::merge::{Sampled, ThreadProfile};
 
-use super::numbers::{count, seconds};
 use super::{Process, Run};
 
 /// Writes a line for each kind of missing data, and the losses even if there are none.

@@ -10,12 +10,12 @@ mod rows;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use export::text::numbers::{count, duration, whole_percent};
 use profile::Ending;
 use profile::merge::ThreadProfile;
 
 use super::cpus::CpuUse;
 use super::known::Known;
-use super::numbers::{count, duration, whole_percent};
 use super::processes::{leader_lives, life};
 use super::tree::{Node, listed};
 use super::waits::split::Split;

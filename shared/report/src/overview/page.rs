@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use crate::report::waits::split::{Split, apportion};
-use crate::text::cut::cut;
+use export::text::cut::cut;
+
+use crate::waits::split::{Split, apportion};
 
 /// Maximum and minimum width of a report, in columns.
 const WIDEST: usize = 120;

@@ -5,26 +5,26 @@ use std::ops::Add;
 
 use profile::{Idleness, Reason, State, Wait, WaitKind};
 
-use crate::report::Row;
+use crate::Row;
 
 /// Times of one thread in ns, or sums over several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::report) struct Split {
+pub(crate) struct Split {
     /// Time on a CPU.
-    pub(in crate::report) running: u64,
+    pub(crate) running: u64,
     /// Time ready to run, without a CPU.
-    pub(in crate::report) runnable: u64,
+    pub(crate) runnable: u64,
     /// Time blocked with work to do.
-    pub(in crate::report) waiting: u64,
+    pub(crate) waiting: u64,
     /// Time blocked without work to do.
-    pub(in crate::report) idle: u64,
+    pub(crate) idle: u64,
     /// Time blocked, with or without work: the idleness is unknown.
-    pub(in crate::report) unknown: u64,
+    pub(crate) unknown: u64,
 }
 
 /// The part of a [`Split`] that the time of a wait counts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::report) enum Counted {
+pub(crate) enum Counted {
     /// The thread had work, and the wait held it up.
     Waiting,
     /// The thread had no work.
@@ -35,7 +35,7 @@ pub(in crate::report) enum Counted {
 
 impl Split {
     /// Splits a thread's time. `of_several` is set if the report is of several processes.
-    pub(in crate::report) fn new(row: &Row<'_>, of_several: bool) -> Split {
+    pub(crate) fn new(row: &Row<'_>, of_several: bool) -> Split {
         let clock = &row.thread.thread.clock;
         let mut split = Split {
             running: clock.running_ns,
@@ -68,21 +68,21 @@ impl Split {
     }
 
     /// Returns the time in which the threads had work, in ns.
-    pub(in crate::report) fn work(&self) -> u64 {
+    pub(crate) fn work(&self) -> u64 {
         (self.running)
             .saturating_add(self.runnable)
             .saturating_add(self.waiting)
     }
 
     /// Returns the sum of the five parts, in ns.
-    pub(in crate::report) fn whole(&self) -> u64 {
+    pub(crate) fn whole(&self) -> u64 {
         (self.work())
             .saturating_add(self.idle)
             .saturating_add(self.unknown)
     }
 
     /// Returns the five parts, in the order of the fields.
-    pub(in crate::report) fn parts(&self) -> [u64; 5] {
+    pub(crate) fn parts(&self) -> [u64; 5] {
         [
             self.running,
             self.runnable,
@@ -94,7 +94,7 @@ impl Split {
 
     /// Returns whether the threads had work for less than 0.5 % of the time, and less than half of
     /// the time is unknown.
-    pub(in crate::report) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let whole = u128::from(self.whole());
         u128::from(self.work()) * 200 < whole && u128::from(self.unknown) * 2 < whole
     }
@@ -122,7 +122,7 @@ impl Sum for Split {
 
 /// Returns the part that the time of a wait counts to. A wait for a thread or process that the
 /// report covers counts as idle, because the row of that thread or process has the cause.
-pub(in crate::report) fn counted(wait: &Wait, of_several: bool) -> Counted {
+pub(crate) fn counted(wait: &Wait, of_several: bool) -> Counted {
     match wait.idleness {
         Idleness::Waiting if is_measured_itself(wait.kind, of_several) => Counted::Idle,
         Idleness::Waiting => Counted::Waiting,
@@ -137,7 +137,7 @@ fn is_measured_itself(kind: WaitKind, of_several: bool) -> bool {
 
 /// Divides `cells` among parts in proportion, by largest remainders. The result adds up to `cells`,
 /// or to 0 if all parts are 0.
-pub(in crate::report) fn apportion<const N: usize>(parts: [u64; N], cells: u64) -> [u64; N] {
+pub(crate) fn apportion<const N: usize>(parts: [u64; N], cells: u64) -> [u64; N] {
     let whole: u128 = parts.iter().map(|part| u128::from(*part)).sum();
     if whole == 0 {
         return [0; N];

@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 
+use export::text::frames::frame_name;
+use export::text::numbers::{count, coverage, percent, seconds};
+use export::text::options::Options;
 use profile::folded::DELIMITER;
 use profile::{Stack, State};
 
-use super::numbers::{count, coverage, percent, seconds, settings};
 use super::waits::{objects, reasons, work};
 use super::{Row, Run, summary};
-use crate::text::frames::frame_name;
-use crate::text::options::Options;
+use crate::settings::settings;
 
 /// Number of heaviest stacks listed.
 const HEAVIEST: usize = 10;
