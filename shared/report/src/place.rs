@@ -2,10 +2,11 @@
 
 use export::text::brief::{LEFT_OUT, frame_names, is_scheduler, short_name};
 use export::text::cut::cut;
+use languages::Language;
 use profile::{Frame, FrameKind, Profile, Stack, Waker, marker};
 
 /// Number of native functions shown before functions that an interpreter runs.
-const NEAR_PYTHON: usize = 2;
+const NEAR_INTERPRETED: usize = 2;
 
 /// Returns the functions of a stack that a person would name, innermost first, in at most `most`
 /// characters. The text leaves out internals of the C library, an interpreter's own functions, and
@@ -34,15 +35,17 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
     join_names(&names, most)
 }
 
-/// Removes functions of Python's library except the innermost Python function.
+/// Removes functions of the languages' libraries except the innermost interpreted function.
 fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame> {
     let mut is_innermost = true;
     let mut is_own = |frame: &&&Frame| {
-        if !matches!(frame.kind, FrameKind::Interpreted(_)) {
+        if !is_interpreted(frame) {
             return true;
         }
         let file = frame.function.and_then(|id| profile.functions[id].file);
-        let is_library = file.is_some_and(|file| profile.names[file].contains("/lib/python3"));
+        let is_library = language(frame)
+            .zip(file)
+            .is_some_and(|(language, file)| language.is_library(&profile.names[file]));
         std::mem::take(&mut is_innermost) || !is_library
     };
     let own: Vec<&Frame> = frames
@@ -50,14 +53,9 @@ fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame
         .filter(|frame| is_own(frame))
         .copied()
         .collect();
-    // If at most one Python function would remain, all functions stay.
-    let number = |frames: &[&Frame]| {
-        let python = frames
-            .iter()
-            .filter(|frame| matches!(frame.kind, FrameKind::Interpreted(_)));
-        python.count()
-    };
-    if number(&own) > 1 {
+    // If at most one interpreted function would remain, all functions stay.
+    let interpreted = own.iter().filter(|frame| is_interpreted(frame));
+    if interpreted.count() > 1 {
         own
     } else {
         frames.to_vec()
@@ -66,11 +64,10 @@ fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame
 
 /// Returns the names of the user frames that a person would name.
 fn user_names(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
-    let is_python = |frame: &&Frame| matches!(frame.kind, FrameKind::Interpreted(_));
-    let native = frames.iter().position(is_python).unwrap_or(frames.len());
-    let (native, rest) = frames.split_at(native);
+    let native = frames.iter().position(|frame| is_interpreted(frame));
+    let (native, rest) = frames.split_at(native.unwrap_or(frames.len()));
     let name = |frame: &&Frame| short_name(profile.name(frame));
-    let is_python_program = !rest.is_empty();
+    let is_interpreted_program = !rest.is_empty();
     // The leaf stays even if it is a start function: as the leaf it starts another thread or
     // program.
     let start = native.iter().skip(1);
@@ -80,24 +77,37 @@ fn user_names(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
         .iter()
         .position(|frame| !is_internal(profile.name(frame)));
     let native = native[public.unwrap_or(0)..].iter();
-    let near = if is_python_program {
-        NEAR_PYTHON
+    let near = if is_interpreted_program {
+        NEAR_INTERPRETED
     } else {
         usize::MAX
     };
     let started = rest.iter().rposition(|frame| {
-        is_python(frame) && !profile.name(frame).starts_with("threading.py:Thread.")
+        let name = profile.name(frame);
+        is_interpreted(frame) && !language(frame).is_some_and(|known| known.starts_threads(name))
     });
     let rest = &rest[..started.map_or(rest.len(), |last| last + 1)];
-    let python = rest.iter().filter(|frame| is_python(frame));
+    let interpreted = rest.iter().filter(|frame| is_interpreted(frame));
     let names: Vec<String> = native
         .take(near)
         .map(name)
-        .chain(python.map(name))
+        .chain(interpreted.map(name))
         .collect();
     match (names.is_empty(), frames.first()) {
         (true, Some(leaf)) => vec![name(leaf)],
         _ => names,
+    }
+}
+
+fn is_interpreted(frame: &Frame) -> bool {
+    matches!(frame.kind, FrameKind::Interpreted(_))
+}
+
+/// Returns the language of an interpreted frame, if it is known.
+fn language(frame: &Frame) -> Option<&'static dyn Language> {
+    match frame.kind {
+        FrameKind::Interpreted(name) => languages::by_name(name),
+        _ => None,
     }
 }
 

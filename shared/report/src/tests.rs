@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use profile::merge::{Excess, Sampled, Unseen};
 use profile::{
-    Clock, Detail, Idleness, Profile, Reason, Resource, Sample, State, Thread, ThreadId, Unit,
-    Wait, WaitKind, marker,
+    Clock, Detail, Frame, FrameKind, Function, Idleness, LanguageName, Profile, Reason, Resource,
+    Sample, Stack, StackId, State, Thread, ThreadId, Unit, Wait, WaitKind, marker,
 };
 
 use super::overview::{Bars, Look};
@@ -399,6 +399,51 @@ fn waiting_for_pythons_lock_has_a_column_where_anybody_did() {
         .skip_while(|line| !line.ends_with("switches       GIL"));
     let row = lines.nth(1).unwrap_or_default();
     assert!(row.trim_end().ends_with("7.000"), "{text}");
+}
+
+#[test]
+fn a_short_place_leaves_out_pythons_library() {
+    let python = FrameKind::Interpreted(LanguageName::new("python").unwrap());
+    let mut profile = Profile::new(Unit::Nanoseconds);
+    let mut user = StackId::EMPTY;
+    for (name, file) in [
+        (
+            "threading.py:Thread.run",
+            "/usr/lib/python3.11/threading.py",
+        ),
+        ("work.py:run", "/srv/work.py"),
+        ("queue.py:Queue.put", "/usr/lib/python3.11/queue.py"),
+        ("work.py:take", "/srv/work.py"),
+        ("queue.py:Queue.get", "/usr/lib/python3.11/queue.py"),
+        (
+            "threading.py:Condition.wait",
+            "/usr/lib/python3.11/threading.py",
+        ),
+    ] {
+        let [name, file] = [name, file].map(|text| profile.names.text(text));
+        let function = profile.functions.id(Function {
+            name,
+            system_name: None,
+            file: Some(file),
+            line: None,
+        });
+        let frame = profile.frames.id(Frame {
+            function: Some(function),
+            ..Frame::named(name, python)
+        });
+        user = profile.stacks.called(user, frame);
+    }
+    let kernel = StackId::EMPTY;
+    let place = |most| crate::place::place(&profile, Stack { user, kernel }, most);
+    assert_eq!(
+        place(200),
+        "threading.py:Condition.wait ← queue.py:Queue.get ← work.py:take ← queue.py:Queue.put ← \
+         work.py:run"
+    );
+    assert_eq!(
+        place(70),
+        "threading.py:Condition.wait ← work.py:take ← work.py:run"
+    );
 }
 
 /// A wait as state, reason, idleness and seconds.

@@ -1,7 +1,15 @@
 //! Meanings of the lines and columns of reports.
 
-/// The meanings of all lines and columns, for `--explain`.
-pub const EXPLANATION: &str = "\
+use crate::waits::gil;
+
+/// Returns the meanings of all lines and columns, for `--explain`.
+#[must_use]
+pub fn explanation() -> String {
+    let gil = format!("    {:<11}{}\n", gil::COLUMN, gil::MEANING);
+    format!("{BEFORE_GIL}{gil}{AFTER_GIL}")
+}
+
+const BEFORE_GIL: &str = "\
 The first line: the process, its threads, the time measured, samples per second and CPU,
 and the length from which on each wait is measured by itself. Of shorter ones a sample is
 kept: one for each such length of a thread's time in them (-m).
@@ -39,7 +47,9 @@ In the files:
     covered    share of its life that the flame graph accounts for, in %
     samples    times that it was seen on a CPU: few samples, coarse shares
     switches   context switches: voluntary (it blocked) + involuntary (it was preempted)
-    GIL        seconds in which it waited for Python's global lock
+";
+
+const AFTER_GIL: &str = "    \
     dormant    blocked in the whole window, on nothing that holds up; counts as idle
   processes  every process with seconds in each state; parent is 0 if it is not known;
              CPUs by the kernel's account, in steps of 10 ms:

@@ -24,7 +24,7 @@ use super::{CommandEnd, Cpu, Process, Run, summary};
 use page::Page;
 use rows::{Choice, Entry, Titles, choose};
 
-pub use explain::EXPLANATION;
+pub use explain::explanation;
 pub use page::{Bars, Look};
 
 /// Maximum number of threads with rows of their own.

@@ -11,6 +11,9 @@ const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 /// Name of the column.
 pub(crate) const COLUMN: &str = "GIL";
 
+/// Meaning of the column.
+pub(crate) const MEANING: &str = "seconds in which it waited for Python's global lock";
+
 /// Returns the column's cells: one per shown thread, and the sum over the process's threads.
 /// Returns `None` if no thread waited.
 pub(crate) fn cells(process: &Process<'_>, shown: &[Row<'_>]) -> Option<(Vec<String>, String)> {
