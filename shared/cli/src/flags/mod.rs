@@ -8,6 +8,7 @@ mod output;
 mod target;
 mod thread_name;
 mod timeline;
+pub mod values;
 mod wait;
 mod walk;
 
@@ -17,8 +18,6 @@ use std::time::Duration;
 use clap::builder::Resettable;
 use clap::{ArgAction, Args};
 use collect::{Detail, StackChoice};
-
-use crate::values;
 
 pub use cgroups::{CgroupFlags, PinnedMapFlags};
 pub use command::CommandFlags;

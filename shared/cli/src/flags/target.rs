@@ -7,8 +7,8 @@ use clap::Args;
 use loader::Targets;
 use regex::Regex;
 
-use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlags};
-use crate::{HeldCommand, Processes, values};
+use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlags, values};
+use crate::{HeldCommand, Processes};
 
 /// Maximum processes that a description lists. A description of more processes gives their number.
 const MOST_LISTED: usize = 32;

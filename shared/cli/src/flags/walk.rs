@@ -3,7 +3,7 @@
 use clap::Args;
 use collect::{CallGraph, Languages, Walking};
 
-use crate::values;
+use super::values;
 
 /// Flags that choose how user stacks are unwound, and which languages' functions are shown.
 #[derive(Args, Clone, Copy, Debug)]

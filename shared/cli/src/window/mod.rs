@@ -1,5 +1,9 @@
 //! The measurement window: its start, its end, and the waiting in between.
 
+mod control;
+mod patience;
+mod signals;
+
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
@@ -8,9 +12,10 @@ use loader::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::control::{Control, Order};
-use crate::patience::Patience;
-use crate::signals::Signals;
+use self::control::{Control, Order};
+
+pub use self::patience::Patience;
+pub use self::signals::Signals;
 
 /// Time between the announcement and the start of the window: enough to read the state of all
 /// threads before it.

@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn first_signal_is_noted_and_wakes_a_poll() {
         for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
-            let (mut child, mut output) = spawn("signals::tests::helper_watches");
+            let (mut child, mut output) = spawn("window::signals::tests::helper_watches");
             signal(&child, ending);
             let line = await_line(&mut output, "arrived");
             assert_eq!(
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_hangup_that_is_ignored_stays_so() {
-        let (mut child, mut output) = spawn_as("signals::tests::helper_watches", libc::SIG_IGN);
+        let (mut child, mut output) = spawn_as("window::signals::tests::helper_watches", libc::SIG_IGN);
         // If SIGHUP counted, SIGINT would be the second signal and end the process.
         signal(&child, Signal::HUP);
         signal(&child, Signal::INT);
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn second_signal_quits() {
-        let (mut child, mut output) = spawn("signals::tests::helper_watches");
+        let (mut child, mut output) = spawn("window::signals::tests::helper_watches");
         signal(&child, Signal::INT);
         await_line(&mut output, "arrived");
         signal(&child, Signal::TERM);
