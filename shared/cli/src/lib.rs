@@ -50,9 +50,9 @@ mod window;
 pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
-    HelpFlag, IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
-    ThreadNameFlags, TimelineFlags, VersionFlag, WaitFlags, WalkFlags, check_processes,
-    check_threads, check_width, nobody_named, values,
+    HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags, Request,
+    RequestedTargets, StackFlags, TargetFlags, ThreadNameFlags, TimelineFlags, VersionFlag,
+    WaitFlags, WalkFlags, check_processes, check_threads, check_width, nobody_named, values,
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;

@@ -18,10 +18,10 @@ const MOST_LISTED: usize = 32;
 #[command(next_help_heading = super::TARGETS)]
 pub struct TargetFlags {
     #[command(flatten)]
-    processes: ProcessFlags,
+    pub(super) processes: ProcessFlags,
 
     #[command(flatten)]
-    command: CommandFlags,
+    pub(super) command: CommandFlags,
 
     /// Only these threads, by ID: 1235 or 1235,1236
     #[arg(
@@ -40,7 +40,7 @@ pub struct TargetFlags {
     pub(super) cgroups: CgroupFlags,
 
     #[command(flatten)]
-    wait: WaitFlags,
+    pub(super) wait: WaitFlags,
 
     #[command(flatten)]
     pub(super) maps: PinnedMapFlags,

@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_hangup_that_is_ignored_stays_so() {
-        let (mut child, mut output) = spawn_as("window::signals::tests::helper_watches", libc::SIG_IGN);
+        let (mut child, mut output) =
+            spawn_as("window::signals::tests::helper_watches", libc::SIG_IGN);
         // If SIGHUP counted, SIGINT would be the second signal and end the process.
         signal(&child, Signal::HUP);
         signal(&child, Signal::INT);
