@@ -37,41 +37,31 @@
 //! ```
 
 mod arch;
-mod control;
-mod destinations;
-mod diagnostics;
 mod error;
 mod flags;
 mod memory;
 mod meta;
 mod output;
 mod parse;
-mod patience;
-mod signals;
 mod stack_tool;
 mod targets;
-mod terminal;
-pub mod values;
 mod window;
 
-pub use destinations::{Destinations, Planned, format_of_file, pair};
-pub use diagnostics::{count, left_out, list_losses};
 pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
-    HelpFlag, IntervalFlags, OutputFlags, PinnedMapFlags, ProcessFlags, StackFlags, TargetFlags,
-    ThreadNameFlags, TimelineFlags, VersionFlag, WaitFlags, WalkFlags, check_processes,
-    check_threads, check_width, nobody_named,
+    HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags, Request,
+    RequestedTargets, StackFlags, TargetFlags, ThreadNameFlags, TimelineFlags, VersionFlag,
+    WaitFlags, WalkFlags, check_processes, check_threads, check_width, nobody_named, values,
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;
-pub use output::{Output, Place, Spool, write_file};
+pub use output::destinations::{Destinations, Planned, format_of_file, pair};
+pub use output::diagnostics::{count, left_out, list_losses};
+pub use output::{Output, Place, Spool, report_look, write_file};
 pub use parse::CommandLine;
-pub use patience::Patience;
-pub use signals::Signals;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
 pub use targets::{Cgroups, HeldCommand, Processes, conclude};
-pub use terminal::report_look;
-pub use window::Window;
+pub use window::{Patience, Signals, Window};
 
 pub use loader::{monotonic_ns, sleep_until};

@@ -195,7 +195,8 @@ fn measure_and_write<Tool: StackTool>(
     let options = flags.options(nanoseconds);
     let written = destinations.write(&named.profile, &options)?;
     let left_out = written.iter().filter_map(Written::left_out);
-    let lines = crate::diagnostics::lines(&named.profile, &named.diagnostics, flags.verbose);
+    let lines =
+        crate::output::diagnostics::lines(&named.profile, &named.diagnostics, flags.verbose);
     let lines = lines.into_iter().chain(remark);
     for line in lines.chain(nobody).chain(left_out) {
         say(format_args!("{}: {line}", Tool::NAME));

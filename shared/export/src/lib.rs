@@ -16,16 +16,16 @@
 //!
 //! - [`clocks`]: one tab-separated row per thread
 //! - [`distribution`]: spans by length: histograms, percentiles, JSON
-//! - [`report`]: tables and analyses for people
 //! - [`diff`]: differences between two profiles
+//!
+//! [`text`] has the texts of stacks, waits and figures.
 
 pub mod diff;
 pub mod distribution;
 mod format;
 mod formats;
 mod measure;
-pub mod report;
-mod text;
+pub mod text;
 
 pub use format::{
     FORMATS, Format, Needs, by_ending, by_name, endings as format_endings, names as format_names,

@@ -86,6 +86,16 @@ pub trait Language: Debug + Send + Sync {
     fn locks(&self) -> &'static Locks {
         &Locks::NONE
     }
+
+    /// Returns whether a source file is part of the language's library, by its path.
+    fn is_library(&self, _file: &str) -> bool {
+        false
+    }
+
+    /// Returns whether a function is the library's, and runs the first function of a thread.
+    fn starts_threads(&self, _function: &str) -> bool {
+        false
+    }
 }
 
 /// Runtime that a file defines.

@@ -11,6 +11,8 @@ mod language;
 mod locks;
 pub mod python;
 
+use profile::LanguageName;
+
 pub use chain::{Chain, End, Frame};
 pub use interleave::interleave;
 pub use language::{Attached, File, Function, Language, Layout, Pieces, Runtime};
@@ -18,3 +20,10 @@ pub use locks::{Locks, Name, Row};
 
 /// All known languages.
 pub static LANGUAGES: &[&dyn Language] = &[&python::Python];
+
+/// Returns the language with a name. A capture may have a language that is not known.
+#[must_use]
+pub fn by_name(name: LanguageName) -> Option<&'static dyn Language> {
+    let mut known = LANGUAGES.iter().copied();
+    known.find(|language| language.name() == name)
+}

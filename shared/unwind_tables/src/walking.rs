@@ -21,6 +21,14 @@ pub enum Languages {
     None,
 }
 
+impl PartialEq for Languages {
+    fn eq(&self, other: &Languages) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Languages {}
+
 impl Languages {
     /// Returns the languages for a name on the command line.
     ///
@@ -83,7 +91,7 @@ impl Languages {
 }
 
 /// Settings of unwinding user stacks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walking {
     /// Mode of unwinding.
     pub call_graph: CallGraph,

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 
 use capture::{Partial, read_all, read_what_is_whole};
-use export::report::Run;
-use export::report::overview::Look;
 use export::{Options, by_name, diff as changes};
 use profile::diff::diff;
 use profile::join::{Joined, join};
@@ -13,6 +11,8 @@ use profile::merge::merge;
 use profile::{
     Interval, LastNames, Profile, RequestSpan, Sample, State, ThreadId, TimedSample, Unit,
 };
+use report::Run;
+use report::overview::Look;
 use wallclock::Limits;
 
 /// Formats that captures are exported to.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use cli::{Measured, Request};
 
 /// Show where threads wait: off-CPU time by stack.
 ///
@@ -79,3 +80,16 @@ Examples:
                                   one stack root per process: comm-PID
   offcputime -k --state 2         kernel threads in uninterruptible waits
   offcputime -p 1234 --clocks clocks.tsv -o off.folded 30";
+
+impl Arguments {
+    /// Returns these flags as a request of wallclock; `None` if wallclock makes no such request.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        let measured = Measured::OffCpu {
+            min_block_us: self.intervals.min_block_time,
+            short_are_sampled: self.sample_short,
+        };
+        let request = Request::decode(measured, &self.target, &self.stacks, &self.output);
+        request.filter(|_| self.states)
+    }
+}

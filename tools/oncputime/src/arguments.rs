@@ -2,7 +2,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "the text of --help")]
 
 use clap::Parser;
-use cli::values;
+use cli::{Measured, Request, values};
 use loader::Event;
 use profile::Rate;
 
@@ -95,6 +95,16 @@ Examples:
   oncputime -C 3 -I 5             one CPU, including idle time";
 
 impl Arguments {
+    /// Returns these flags as a request of wallclock; `None` if wallclock makes no such request.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        let measured = match self.rate() {
+            Rate::Frequency(frequency) => Measured::OnCpu { frequency },
+            Rate::Period(_) => return None,
+        };
+        Request::decode(measured, &self.target, &self.stacks, &self.output)
+    }
+
     /// Returns the sampling rate: a frequency, or a period in events.
     pub(crate) fn rate(&self) -> Rate {
         match self.count {

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use cli::{CommandLine, Output};
-use export::report::Run;
-use export::report::overview::EXPLANATION;
 use profile::join::Joined;
 use profile::merge::{Merged, merge};
 use profile::{Profile, Unit};
+use report::Run;
+use report::overview::explanation;
 use wallclock::Limits;
 
 use crate::captures::CaptureFlags;
@@ -64,7 +64,7 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
         } = command_line.parse()?;
         let output = Output::new(None)?;
         if explain {
-            return output.write(|writer| writer.write_all(EXPLANATION.as_bytes()));
+            return output.write(|writer| writer.write_all(explanation().as_bytes()));
         }
         let merged = accounted(captures.joined()?)?;
         let run = Run::of(&merged);

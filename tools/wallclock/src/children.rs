@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::env;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +13,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow, bail};
+use cli::Request;
 use profile::Profile;
 use rustix::io::FdFlags;
 use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
@@ -83,14 +85,15 @@ impl Child {
     ///
     /// # Errors
     /// The program cannot be found or started.
-    pub(crate) fn spawn(name: &'static str, arguments: &[&str]) -> anyhow::Result<Child> {
-        Child::spawn_program(&locate(name)?, name, arguments)
+    pub(crate) fn spawn(request: &Request) -> anyhow::Result<Child> {
+        let name = request.tool();
+        Child::spawn_program(&locate(name)?, name, &request.encode())
     }
 
     fn spawn_program(
         program: &Path,
         name: &'static str,
-        arguments: &[&str],
+        arguments: &[impl AsRef<OsStr>],
     ) -> anyhow::Result<Child> {
         let (control, theirs) = UnixStream::pair().context("cannot make a control socket")?;
         control.set_nonblocking(true)?;

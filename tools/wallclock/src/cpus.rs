@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cli::monotonic_ns;
-use export::report::{Cpu, Cpus};
+use report::{Cpu, Cpus};
 
 /// Unit of times in `/proc/stat`, in ns: `USER_HZ` of the kernel's `include/asm-generic/param.h`.
 const TICK_NS: u64 = 10_000_000;

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{HeldCommand, Output, Signals};
-use export::report::overview::EXPLANATION;
 use profile::Text;
 use profile::merge::merge;
+use report::overview::explanation;
 
 pub use crate::arguments::Arguments;
 use crate::output::Outputs;
@@ -34,7 +34,7 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
     cli::run(command_line.called(), || {
         let arguments: Arguments = command_line.parse()?;
         if arguments.explain {
-            Output::new(None)?.write(|writer| writer.write_all(EXPLANATION.as_bytes()))?;
+            Output::new(None)?.write(|writer| writer.write_all(explanation().as_bytes()))?;
             return Ok(ExitCode::SUCCESS);
         }
         let wait = &arguments.wait;

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use cli::{HeldCommand, Patience, Signals, monotonic_ns, sleep_until};
-use export::report::Cpus;
+use cli::{
+    HeldCommand, Measured, Patience, Request, RequestedTargets, Signals, monotonic_ns, sleep_until,
+};
 use profile::Ending;
+use report::Cpus;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -82,38 +84,37 @@ pub(crate) fn measure(
 
 /// Starts oncputime and offcputime, each once for all targets.
 fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]> {
-    let target_flags = target_flags(arguments, targets);
-    let walk = arguments.walk.arguments();
-    let frequency = arguments.frequency.to_string();
-    let min_block_us = arguments.min_block_us.to_string();
-    let mut all = vec!["--format", "scope"];
-    all.extend(walk.iter().map(String::as_str));
-    all.extend(arguments.command.follows_children().then_some("--children"));
-    let frames = arguments.frames;
-    all.extend(frames.srcline.then_some("--srcline"));
-    all.extend(frames.inline.then_some("--inline"));
-    all.extend(target_flags.iter().map(String::as_str));
-    let on_cpu = [&["-F", &frequency], &all[..]].concat();
-    let mut off_cpu = [&["-m", &min_block_us, "--states"], &all[..]].concat();
-    off_cpu.extend((arguments.min_block_us > 0).then_some("--sample-short"));
-    Ok([
-        Child::spawn("oncputime", &on_cpu)?,
-        Child::spawn("offcputime", &off_cpu)?,
-    ])
+    let on_cpu = Measured::OnCpu {
+        frequency: arguments.frequency,
+    };
+    let off_cpu = Measured::OffCpu {
+        min_block_us: arguments.min_block_us,
+        short_are_sampled: arguments.min_block_us > 0,
+    };
+    let spawn = |measured| Child::spawn(&request(arguments, targets, measured));
+    Ok([spawn(on_cpu)?, spawn(off_cpu)?])
 }
 
-/// Returns the children's flags that choose the targets.
-fn target_flags(arguments: &Arguments, targets: &Targets) -> Vec<String> {
+/// Returns the request for one child.
+fn request(arguments: &Arguments, targets: &Targets, measured: Measured) -> Request {
     let (wait, cgroups) = (&arguments.wait, &arguments.cgroups);
-    let mut flags = wait.arguments(cgroups, targets.awaits_members);
-    let pids: Vec<String> = targets.pids.iter().map(u32::to_string).collect();
-    if !pids.is_empty() {
-        flags.extend(["-p".to_owned(), pids.join(",")]);
+    let targets = if cgroups.are_given() {
+        RequestedTargets::of_cgroups(cgroups, wait, targets.awaits_members)
+    } else {
+        RequestedTargets::Processes {
+            pids: targets.pids.clone(),
+            awaited: targets.awaited.clone(),
+        }
+    };
+    Request {
+        measured,
+        targets,
+        children: arguments.command.follows_children(),
+        cgroup_map: arguments.maps.cgroups(),
+        mount_namespace_map: arguments.maps.mount_namespaces(),
+        walking: arguments.walk.walking(),
+        sources: arguments.frames.sources(),
     }
-    let awaited = targets.awaited.iter();
-    flags.extend(awaited.flat_map(|name| ["--await".to_owned(), name.clone()]));
-    flags.extend(arguments.maps.arguments());
-    flags
 }
 
 struct Session<'a> {

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
-use export::report::overview::{self, Look};
-use export::report::{Known, Process, Row, Run};
 use profile::merge::{Merged, ThreadProfile};
 use profile::{Name, Text};
+use report::overview::{self, Look};
+use report::{Known, Process, Row, Run};
 
 use crate::roles::role;
 

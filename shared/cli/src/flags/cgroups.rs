@@ -17,20 +17,20 @@ pub struct CgroupFlags {
     /// The cgroup is one of version 2. PATH starts below /sys/fs/cgroup, or is the path in
     /// /proc/PID/cgroup. A thread is measured while it is in the cgroup.
     #[arg(long = "cgroup", value_name = "PATH", value_parser = Cgroups::from_path)]
-    cgroup_paths: Vec<Cgroups>,
+    pub(super) cgroup_paths: Vec<Cgroups>,
 
     /// Only this systemd unit: nginx, or nginx.service
     ///
     /// The unit is one of the system's. Give a unit that a user started with --cgroup.
     #[arg(long = "unit", value_name = "NAME", value_parser = Cgroups::from_unit)]
-    units: Vec<Cgroups>,
+    pub(super) units: Vec<Cgroups>,
 
     /// Only this container, by its name or the first digits of its ID
     ///
     /// Containers of Docker, Podman, containerd, CRI-O, LXC and systemd-nspawn are known. A
     /// container that a user runs without root is chosen by its whole ID.
     #[arg(long = "container", value_name = "NAME|ID", value_parser = Cgroups::from_container)]
-    containers: Vec<Cgroups>,
+    pub(super) containers: Vec<Cgroups>,
 }
 
 /// bcc's filters by pinned map. They restrict the targets of all other flags.
@@ -97,15 +97,6 @@ impl CgroupFlags {
         };
         mount.map_or(Vec::new(), members)
     }
-
-    /// Returns flags with which another tool measures the cgroups that exist.
-    #[must_use]
-    pub(super) fn paths(&self) -> Vec<String> {
-        let cgroups = self.cgroups().into_iter();
-        cgroups
-            .flat_map(|cgroup| ["--cgroup".to_owned(), cgroup.path])
-            .collect()
-    }
 }
 
 impl PinnedMapFlags {
@@ -133,19 +124,6 @@ impl PinnedMapFlags {
                 Some(path) => format!("{whom} in the {what} of {path}"),
                 None => whom,
             })
-    }
-
-    /// Returns these flags for another tool's command line.
-    #[must_use]
-    pub fn arguments(&self) -> Vec<String> {
-        let maps = [
-            ("--cgroupmap", &self.cgroupmap),
-            ("--mntnsmap", &self.mntnsmap),
-        ];
-        let given = maps
-            .into_iter()
-            .filter_map(|(flag, path)| Some([flag.to_owned(), path.clone()?]));
-        given.flatten().collect()
     }
 }
 

@@ -4,8 +4,8 @@ use clap::{Args, ValueEnum};
 use collect::{OffCpuFilter, ThreadKind};
 use profile::{Lengths, Profile, Reason};
 
-use super::TargetFlags;
-use crate::{usage, values};
+use super::{TargetFlags, values};
+use crate::usage;
 
 /// Flags that choose threads by kind, and intervals by length, state and reason.
 #[derive(Args, Clone, Debug)]

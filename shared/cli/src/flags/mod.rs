@@ -5,9 +5,11 @@ mod cgroups;
 mod command;
 mod interval;
 mod output;
+mod request;
 mod target;
 mod thread_name;
 mod timeline;
+pub mod values;
 mod wait;
 mod walk;
 
@@ -18,12 +20,11 @@ use clap::builder::Resettable;
 use clap::{ArgAction, Args};
 use collect::{Detail, StackChoice};
 
-use crate::values;
-
 pub use cgroups::{CgroupFlags, PinnedMapFlags};
 pub use command::CommandFlags;
 pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
+pub use request::{Measured, Request, RequestedTargets};
 pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads, check_width};
 pub use thread_name::{ThreadNameFlags, nobody_named};
 pub use timeline::TimelineFlags;

@@ -10,7 +10,7 @@ use export::folded::Folded;
 use export::{Format, Needs, Options, by_name};
 
 use super::TimelineFlags;
-use crate::destinations::{Planned, format_of_file, pair};
+use crate::output::destinations::{Planned, format_of_file, pair};
 
 /// Heading of the flags that choose formats and files.
 const OUTPUT: &str = "Output";

@@ -7,8 +7,8 @@ use clap::Args;
 use loader::Targets;
 use regex::Regex;
 
-use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlags};
-use crate::{HeldCommand, Processes, values};
+use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlags, values};
+use crate::{HeldCommand, Processes};
 
 /// Maximum processes that a description lists. A description of more processes gives their number.
 const MOST_LISTED: usize = 32;
@@ -18,10 +18,10 @@ const MOST_LISTED: usize = 32;
 #[command(next_help_heading = super::TARGETS)]
 pub struct TargetFlags {
     #[command(flatten)]
-    processes: ProcessFlags,
+    pub(super) processes: ProcessFlags,
 
     #[command(flatten)]
-    command: CommandFlags,
+    pub(super) command: CommandFlags,
 
     /// Only these threads, by ID: 1235 or 1235,1236
     #[arg(
@@ -40,7 +40,7 @@ pub struct TargetFlags {
     pub(super) cgroups: CgroupFlags,
 
     #[command(flatten)]
-    wait: WaitFlags,
+    pub(super) wait: WaitFlags,
 
     #[command(flatten)]
     pub(super) maps: PinnedMapFlags,

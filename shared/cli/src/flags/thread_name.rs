@@ -3,7 +3,7 @@
 use clap::Args;
 use regex::Regex;
 
-use crate::values;
+use super::values;
 
 /// Flag that restricts the targets of all other flags to threads by name.
 #[derive(Args, Clone, Debug, Default)]

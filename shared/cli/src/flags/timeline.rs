@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::values;
+use super::values;
 
 /// Flags that choose whether a timeline is recorded, and how finely.
 #[derive(Args, Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ pub struct WaitFlags {
     /// The process is measured from its start. A cgroup that is removed and made anew is measured
     /// again.
     #[arg(long, conflicts_with_all = ["matching", "command"])]
-    wait: bool,
+    pub(super) wait: bool,
 
     /// Name of awaited processes, from a controlling parent
     #[arg(long = "await", value_name = "NAME", hide = true)]
@@ -101,19 +101,5 @@ impl WaitFlags {
     pub fn awaits_members(&self, cgroups: &CgroupFlags) -> bool {
         let is_empty = || self.wait && cgroups.are_given() && cgroups.processes().is_empty();
         self.await_members.unwrap_or_else(is_empty)
-    }
-
-    /// Returns flags with which another tool measures the same cgroups, and waits for their first
-    /// process if `awaits_members`.
-    #[must_use]
-    pub fn arguments(&self, cgroups: &CgroupFlags, awaits_members: bool) -> Vec<String> {
-        if !self.wait || !cgroups.are_given() {
-            return cgroups.paths();
-        }
-        let given =
-            (cgroups.all()).flat_map(|(flag, cgroups)| [flag.to_owned(), cgroups.word.clone()]);
-        let awaits_members = awaits_members.to_string();
-        let more = ["--wait", "--await-members", &awaits_members];
-        given.chain(more.map(str::to_owned)).collect()
     }
 }

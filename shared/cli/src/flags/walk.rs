@@ -3,7 +3,10 @@
 use clap::Args;
 use collect::{CallGraph, Languages, Walking};
 
-use crate::values;
+use super::values;
+
+/// Flag that also shows the interpreter's own frames.
+pub(super) const SHOWS_RUNTIME: &str = "--native-python";
 
 /// Flags that choose how user stacks are unwound, and which languages' functions are shown.
 #[derive(Args, Clone, Copy, Debug)]
@@ -50,18 +53,6 @@ impl WalkFlags {
             languages: self.language,
             shows_runtime: self.native_python,
         }
-    }
-
-    /// Returns these flags for a child's command line.
-    #[must_use]
-    pub fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec![
-            format!("--call-graph={}", self.call_graph.name()),
-            format!("--max-stack={}", self.max_stack),
-            format!("--language={}", self.language.name()),
-        ];
-        arguments.extend(self.native_python.then(|| "--native-python".to_owned()));
-        arguments
     }
 }
 

@@ -1,6 +1,9 @@
 //! Output to standard output, or to a file that appears only once it is whole.
 
+pub(crate) mod destinations;
+pub(crate) mod diagnostics;
 mod place;
+mod terminal;
 
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Seek, Write};
@@ -15,6 +18,7 @@ use self::place::Existing;
 use crate::error::{Ending, reason};
 
 pub use self::place::Place;
+pub use self::terminal::report_look;
 
 /// The destination of a tool's data.
 #[derive(Debug)]

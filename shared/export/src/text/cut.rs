@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Cuts a text to at most `most` characters. A cut text ends in `…`.
-pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some(_) => {
             let kept = text.chars().take(most.saturating_sub(1));
@@ -14,7 +14,7 @@ pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// Cuts a text to at most `most` characters in its middle: `/var/lib/…/ib_logfile0`.
-pub(crate) fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
+pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     let length = text.chars().count();
     if length <= most {
         return Cow::Borrowed(text);

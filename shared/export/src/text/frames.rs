@@ -30,7 +30,7 @@ pub(crate) fn thread_name(profile: &Profile, comm: Name) -> String {
 }
 
 /// Returns the wakers of a sample. The first waker ended the wait.
-pub(crate) fn wakers<'a>(profile: &'a Profile, sample: &Sample) -> &'a [Waker] {
+pub fn wakers<'a>(profile: &'a Profile, sample: &Sample) -> &'a [Waker] {
     sample.wakers.map_or(&[], |wakers| &profile.wakers[wakers])
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn source<'a>(profile: &'a Profile, frame: &Frame) -> Option<(&'a str
 }
 
 /// Returns a frame's name, followed by the details that `options` ask for.
-pub(crate) fn frame_name(profile: &Profile, frame: &Frame, options: &Options) -> String {
+pub fn frame_name(profile: &Profile, frame: &Frame, options: &Options) -> String {
     let mut name = profile.name(frame).to_owned();
     // Writing to a string does not fail.
     if options.symbol_offsets

@@ -1,9 +1,10 @@
-//! Texts of stacks and waits, shared by all formats.
+//! Texts of stacks, waits and figures, shared by all formats and by reports.
 
-pub(crate) mod brief;
-pub(crate) mod cut;
+pub mod brief;
+pub mod cut;
 pub(crate) mod drawn;
-pub(crate) mod frames;
+pub mod frames;
 pub(crate) mod lines;
-pub(crate) mod options;
-pub(crate) mod waits;
+pub mod numbers;
+pub mod options;
+pub mod waits;

@@ -11,7 +11,7 @@ use profile::{
 use super::brief::{short_name, waker_text};
 
 /// Returns the text of a kind of wait: `lock: mutex`.
-pub(crate) fn kind_text(profile: &Profile, kind: WaitKind) -> String {
+pub fn kind_text(profile: &Profile, kind: WaitKind) -> String {
     format!(
         "{}: {}",
         kind.reason.name(),
@@ -21,7 +21,7 @@ pub(crate) fn kind_text(profile: &Profile, kind: WaitKind) -> String {
 
 /// Returns the text of a wait with its resource: `lock: mutex, ledger_lock, held by writer`. The
 /// text ends in `(idle)` or `(dormant)` if the wait held nothing up.
-pub(crate) fn wait_text(profile: &Profile, wait: &Wait) -> String {
+pub fn wait_text(profile: &Profile, wait: &Wait) -> String {
     let mut text = kind_text(profile, wait.kind);
     if let Some(resource) = wait.resource {
         text.push_str(", ");
@@ -40,7 +40,7 @@ pub(crate) fn wait_text(profile: &Profile, wait: &Wait) -> String {
 }
 
 /// Returns the text of a resource: a path, `tcp to 10.0.0.2:3306`, the variable of a lock.
-pub(crate) fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) -> Cow<'a, str> {
+pub fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) -> Cow<'a, str> {
     let names = &profile.names;
     match resource {
         Resource::File(name)
@@ -69,10 +69,7 @@ pub(crate) fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) ->
 }
 
 /// Returns the text of a resource as [`resource_text`] does, but with functions without arguments.
-pub(crate) fn short_resource_text<'a>(
-    profile: &'a Profile,
-    resource: &'a Resource,
-) -> Cow<'a, str> {
+pub fn short_resource_text<'a>(profile: &'a Profile, resource: &'a Resource) -> Cow<'a, str> {
     match resource {
         Resource::Futex(Futex::UsedBy(function)) => {
             format!("in {}", short_name(&profile.names[*function])).into()
@@ -149,7 +146,7 @@ fn peer_text(profile: &Profile, peer: &Peer) -> Option<String> {
 }
 
 /// Returns the name of the thread that held a resource. Its ID follows if `shares_name` is set.
-pub(crate) fn holder_text(profile: &Profile, holder: Holder) -> String {
+pub fn holder_text(profile: &Profile, holder: Holder) -> String {
     let name = &profile.names[holder.comm];
     match holder.thread {
         Some(thread) if holder.shares_name => format!("{name}/{}", thread.tid),
@@ -158,7 +155,7 @@ pub(crate) fn holder_text(profile: &Profile, holder: Holder) -> String {
 }
 
 /// Returns the waker of a wait, and its stack.
-pub(crate) fn ended_by_text(profile: &Profile, ended_by: EndedBy) -> String {
+pub fn ended_by_text(profile: &Profile, ended_by: EndedBy) -> String {
     match ended_by {
         EndedBy::Described(text) => profile.names[text].to_string(),
         EndedBy::Wakers(wakers) => {

@@ -95,6 +95,14 @@ impl Language for Python {
     fn locks(&self) -> &'static Locks {
         &locks::LOCKS
     }
+
+    fn is_library(&self, file: &str) -> bool {
+        file.contains("/lib/python3")
+    }
+
+    fn starts_threads(&self, function: &str) -> bool {
+        function.starts_with("threading.py:Thread.")
+    }
 }
 
 impl Function for CodeObject {

@@ -51,7 +51,7 @@ struct Profile {
 /// Ignored tests that `make test-all` leaves out. Two are programs that other tests start. The
 /// third tests the memory controller, and runs in `make test-kernels`.
 const NOT_RUN: [&str; 3] = [
-    "signals::tests::helper_watches",
+    "window::signals::tests::helper_watches",
     "stage::makes_a_capture",
     "reasons::who_takes_too_much_memory_is_throttled",
 ];

@@ -13,9 +13,9 @@ use anyhow::bail;
 use cli::{Destinations, HeldCommand, Output, format_of_file, pair};
 use export::Options;
 use export::folded::Folded;
-use export::report::{CommandEnd, Cpus, Run};
 use profile::merge::Merged;
 use profile::{Profile, Text};
+use report::{CommandEnd, Cpus, Run};
 
 use crate::arguments::Arguments;
 use crate::tables::{self, Limits};

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use export::report::overview::Look;
-use export::report::{self, Known, Process, Row, Run};
 use export::svg::{self, Caption, Colours, STATE_COLOURS};
 use export::{Options, folded};
 use profile::merge::{Merged, ThreadProfile};
 use profile::{Sample, Text};
+use report::overview::Look;
+use report::{Known, Process, Row, Run};
 
 use super::files::{MACHINE_ENDINGS, Names, SINGLE_ENDINGS, thread_base, with_ending};
 use super::publish::Staging;

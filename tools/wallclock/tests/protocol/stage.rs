@@ -19,7 +19,7 @@ echo "$*" > "${0%/*}/$name.arguments.pid"
 while [ $# -gt 0 ]; do
     case $1 in
         --control-fd) control=$2; shift ;;
-        -p) pid=${2%%,*}; shift ;;
+        --pid=*) pid=${1#--pid=} pid=${pid%%,*} ;;
     esac
     shift
 done

@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use export::report::CommandEnd;
 use loader::ProcessHandle;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
+use report::CommandEnd;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 

@@ -1,0 +1,177 @@
+//! What wallclock asks of oncputime and offcputime is what these tools read from their flags.
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use cli::{CommandLine, Measured, Request, RequestedTargets};
+use collect::{CallGraph, Languages, Sources, Walking};
+use languages::LANGUAGES;
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Returns the request as the tool reads it.
+fn decode(request: &Request) -> anyhow::Result<Option<Request>> {
+    let line = CommandLine::new(request.tool(), request.encode());
+    match request.measured {
+        Measured::OnCpu { .. } => {
+            let arguments: oncputime::Arguments = line.parse()?;
+            Ok(arguments.request())
+        }
+        Measured::OffCpu { .. } => {
+            let arguments: offcputime::Arguments = line.parse()?;
+            Ok(arguments.request())
+        }
+    }
+}
+
+fn measured() -> impl Strategy<Value = Measured> {
+    let off_cpu = |(min_block_us, short_are_sampled)| Measured::OffCpu {
+        min_block_us,
+        short_are_sampled,
+    };
+    prop_oneof![
+        (1_u64..=100).prop_map(|frequency| Measured::OnCpu { frequency }),
+        (0_u64..=1_000_000_000_000, any::<bool>()).prop_map(off_cpu),
+    ]
+}
+
+fn targets() -> impl Strategy<Value = RequestedTargets> {
+    let pids = btree_set(1_u32..=4_194_304, 0..4);
+    let processes = (pids, vec("\\PC{1,63}", 0..3)).prop_map(|(pids, awaited)| {
+        let pids = pids.into_iter().collect();
+        RequestedTargets::Processes { pids, awaited }
+    });
+    let words = |words: &'static [&'static str]| vec(select(words).prop_map(str::to_owned), 0..3);
+    let cgroups = (
+        words(&["/", "no-such/one", "/no-such,one"]),
+        words(&["no-such", "-no-such", "no=such.service"]),
+        words(&["no-such", "--no-such"]),
+        any::<Option<bool>>(),
+    );
+    let cgroups =
+        cgroups.prop_map(
+            |(paths, units, containers, awaits_members)| RequestedTargets::Cgroups {
+                paths,
+                units,
+                containers,
+                awaits_members,
+            },
+        );
+    // Without a single word these are no cgroups.
+    let is_some = |targets: &RequestedTargets| match targets {
+        RequestedTargets::Cgroups {
+            paths,
+            units,
+            containers,
+            ..
+        } => [paths, units, containers].iter().any(|all| !all.is_empty()),
+        RequestedTargets::Processes { .. } => true,
+    };
+    prop_oneof![processes, cgroups.prop_filter("no word", is_some)]
+}
+
+fn walking() -> impl Strategy<Value = Walking> {
+    let languages = [
+        Languages::Known,
+        Languages::None,
+        Languages::Only(&LANGUAGES[..1]),
+    ];
+    (
+        select(&[CallGraph::Auto, CallGraph::Fp, CallGraph::Dwarf][..]),
+        1..=Walking::MOST_FRAMES,
+        select(languages.to_vec()),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(call_graph, max_stack, languages, shows_runtime)| Walking {
+                call_graph,
+                max_stack,
+                languages,
+                shows_runtime,
+            },
+        )
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    let map = || {
+        prop_oneof![
+            Just(None),
+            "\\PC{1,20}".prop_map(|path| Some(PathBuf::from(path)))
+        ]
+    };
+    let sources = select(&[Sources::None, Sources::Lines, Sources::Inlined][..]);
+    (
+        measured(),
+        targets(),
+        any::<bool>(),
+        (map(), map()),
+        walking(),
+        sources,
+    )
+        .prop_map(
+            |(measured, targets, children, (cgroup_map, mount_namespace_map), walking, sources)| {
+                Request {
+                    measured,
+                    targets,
+                    children,
+                    cgroup_map,
+                    mount_namespace_map,
+                    walking,
+                    sources,
+                }
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn tools_read_what_wallclock_asks(request in requests()) {
+        let read = decode(&request).unwrap();
+        prop_assert_eq!(read.as_ref(), Some(&request), "{:?}", request.encode());
+    }
+}
+
+#[test]
+fn requests_are_flags_that_a_user_can_type() {
+    let request = Request {
+        measured: Measured::OffCpu {
+            min_block_us: 1000,
+            short_are_sampled: true,
+        },
+        targets: RequestedTargets::Processes {
+            pids: vec![7, 8],
+            awaited: vec!["db".to_owned()],
+        },
+        children: true,
+        cgroup_map: None,
+        mount_namespace_map: None,
+        walking: Walking::default(),
+        sources: Sources::Lines,
+    };
+    assert_eq!(
+        request.encode().join(" ".as_ref()).to_str(),
+        Some(
+            "--min-block-time=1000 --states --sample-short --pid=7,8 --await=db --children \
+             --call-graph=auto --max-stack=1024 --language=all --srcline --format=scope"
+        )
+    );
+}
+
+#[test]
+fn other_flags_are_no_request() {
+    let on_cpu = |line: &str| {
+        let line = CommandLine::new("oncputime", line.split(' '));
+        line.parse::<oncputime::Arguments>().unwrap().request()
+    };
+    let off_cpu = |line: &str| {
+        let line = CommandLine::new("offcputime", line.split(' '));
+        line.parse::<offcputime::Arguments>().unwrap().request()
+    };
+    assert!(on_cpu("--format scope -F 9").is_some());
+    for line in ["-F 9", "--format scope -c 9", "--format scope -o x"] {
+        assert_eq!(on_cpu(line), None, "{line}");
+    }
+    assert!(off_cpu("--format scope --states").is_some());
+    assert_eq!(off_cpu("--format scope"), None);
+}
