@@ -9,7 +9,7 @@ use zstd::Decoder;
 
 use super::budget::{Budget, Counted};
 use super::rows::{More, Rows};
-use super::{Error, LONGEST_RECORD, MAGIC, MOST_CAPTURES, MOST_FIELDS, VERSION, proto};
+use super::{Error, LONGEST_RECORD, MAGIC, MOST_CAPTURES, MOST_FIELDS, VERSION, proto, times};
 use profile::Profile;
 
 /// Complete records of a capture, and the error that ended it.
@@ -117,6 +117,9 @@ fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partia
     };
     // zstd reports a wrong checksum only at the end of the stream.
     let error = error.or_else(|| end(&mut records).err());
+    if error.is_some() {
+        times::add_accounts(&mut rows.profile);
+    }
     Ok(Partial {
         profile: rows.profile,
         error,

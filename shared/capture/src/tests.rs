@@ -1132,3 +1132,148 @@ fn hostile_texts_are_cleaned_and_threads_are_no_markers() {
     let wakers: Vec<&str> = chain.iter().map(|it| name(it.comm)).collect();
     assert_eq!(wakers, ["[timer]", "(timer)", "[unnamed]"]);
 }
+
+/// Writes a capture whose timeline comes first. Returns its bytes, and the length after the rows.
+fn streamed() -> (Vec<u8>, usize) {
+    let text = "a-1/2;f_[o] 50\na-1/2;g_[r] 30\n";
+    let mut profile = folded::read(text.as_bytes(), Unit::Nanoseconds, true).unwrap();
+    let rows: Vec<Sample> = profile.samples.keys().copied().collect();
+    let rows = rows.into_iter();
+    let samples: Vec<Id<Sample>> = rows.map(|row| profile.samples.id(row)).collect();
+    let thread = ThreadId { pid: 1, tid: 2 };
+    let part = |start_ns, blocked_ns, runnable_ns, key| LanePart {
+        thread,
+        start_ns,
+        stretch: Shares::all(State::Running, 10),
+        blocked_ns,
+        runnable_ns,
+        key,
+    };
+    let sample = LaneSample {
+        thread,
+        cpu: 1,
+        time_ns: 105,
+        key: 0,
+    };
+    let mut bytes = Vec::new();
+    let mut stream = Stream::new(&mut bytes, &profile).unwrap();
+    let parts = [part(100, 50, 30, Some(1)), part(190, 0, 0, None)];
+    stream.add(&parts, &[sample]).unwrap();
+    drop(stream);
+    let length = bytes.len();
+    bytes.clear();
+    let mut stream = Stream::new(&mut bytes, &profile).unwrap();
+    stream.add(&parts, &[sample]).unwrap();
+    let keys = [
+        KeySamples {
+            sample: Some(samples[0]),
+            runnable: None,
+        },
+        KeySamples {
+            sample: Some(samples[0]),
+            runnable: Some(samples[1]),
+        },
+    ];
+    stream.finish(&profile, &keys).unwrap();
+    (bytes, length)
+}
+
+#[test]
+fn a_streamed_timeline_has_its_samples_at_the_end() {
+    let (bytes, _) = streamed();
+    let profile = read(&bytes[..]).unwrap();
+    let rows: Vec<(u64, u64, State, Option<usize>)> = profile
+        .times
+        .intervals
+        .iter()
+        .map(|it| {
+            (
+                it.start_ns,
+                it.length_ns(),
+                it.state(),
+                it.sample.map(Id::index),
+            )
+        })
+        .collect();
+    let expected = [
+        (100, 10, State::Running, None),
+        (110, 50, State::Blocked, Some(0)),
+        (160, 30, State::Runnable, Some(1)),
+        (190, 10, State::Running, None),
+    ];
+    assert_eq!(rows, expected);
+    let [timed] = profile.times.timed_samples[..] else {
+        panic!("one sample");
+    };
+    assert_eq!(
+        (timed.cpu, timed.time_ns, timed.sample.index()),
+        (1, 105, 0)
+    );
+}
+
+#[test]
+fn what_was_streamed_before_a_cut_is_read() {
+    let (bytes, rows) = streamed();
+    for length in [rows, bytes.len() - 10] {
+        let partials = read_what_is_whole(&bytes[..length]).unwrap();
+        let [partial] = &partials[..] else {
+            panic!("{partials:?}");
+        };
+        assert!(matches!(partial.error, Some(Error::CutOff)), "{partials:?}");
+        let profile = &partial.profile;
+        assert_eq!(profile.times.intervals.len(), 4);
+        let [thread] = profile.threads[..] else {
+            panic!("one thread");
+        };
+        let clock = thread.clock;
+        assert_eq!((clock.started_ns, clock.ended_ns), (100, 200));
+        assert_eq!(
+            [clock.running_ns, clock.runnable_ns, clock.blocked_ns],
+            [20, 30, 50]
+        );
+    }
+}
+
+#[test]
+fn streamed_rows_that_cannot_be_are_damage() {
+    let lanes = |key| {
+        Kind::Lanes(proto::Lanes {
+            pids: vec![1],
+            tids: vec![1],
+            starts: vec![0],
+            running: vec![0],
+            runnable: vec![0],
+            blocked: vec![0],
+            blocked_after: vec![5],
+            runnable_after: vec![0],
+            keys: vec![key],
+        })
+    };
+    let end = || Kind::End(proto::End::default());
+    assert!(read(&of_records([lanes(0), end()])[..]).is_ok());
+    let no_key = "a row of time refers to a key that is not in the file";
+    assert_eq!(damage(&of_records([lanes(1), end()])), no_key);
+    let sample = |key| {
+        Kind::LaneSamples(proto::LaneSamples {
+            pids: vec![1],
+            tids: vec![1],
+            cpus: vec![0],
+            times: vec![0],
+            keys: vec![key],
+        })
+    };
+    for key in [0, 1] {
+        assert_eq!(damage(&of_records([sample(key), end()])), no_key);
+    }
+    let Kind::Lanes(uneven) = lanes(0) else {
+        panic!("lanes");
+    };
+    let uneven = Kind::Lanes(proto::Lanes {
+        blocked: Vec::new(),
+        ..uneven
+    });
+    assert_eq!(
+        damage(&of_records([uneven, end()])),
+        "columns differ in length"
+    );
+}

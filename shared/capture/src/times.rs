@@ -6,9 +6,11 @@ use super::proto;
 use super::rows::{FRAME_BYTES, optional, row, same_length, state};
 use super::stream::KeySamples;
 use super::write::{number, optional as optional_number, state as state_number};
+use std::collections::BTreeMap;
+
 use profile::{
-    Id, Interval, Name, Profile, RequestSpan, Sample, Shares, State, ThreadChange, ThreadEvent,
-    ThreadId, TimedSample,
+    Clock, Id, Interval, Name, Profile, RequestSpan, Sample, Shares, State, Thread, ThreadChange,
+    ThreadEvent, ThreadId, TimedSample,
 };
 
 /// Maximum CPUs of a machine: eight times the maximum of Linux on x86-64.
@@ -245,6 +247,29 @@ impl Keyed {
             profile.times.timed_samples.extend(timed);
         }
         Ok(())
+    }
+}
+
+/// Gives the threads of lanes accounts, in a capture that ends before its tables.
+pub(super) fn add_accounts(profile: &mut Profile) {
+    if !profile.threads.is_empty() {
+        return;
+    }
+    let mut clocks: BTreeMap<ThreadId, Clock> = BTreeMap::new();
+    for interval in &profile.times.intervals {
+        let clock = clocks.entry(interval.thread).or_insert(Clock {
+            started_ns: interval.start_ns,
+            ..Clock::default()
+        });
+        clock.started_ns = clock.started_ns.min(interval.start_ns);
+        clock.ended_ns = clock.ended_ns.max(interval.end_ns());
+        clock.running_ns += interval.shares.running_ns;
+        clock.runnable_ns += interval.shares.runnable_ns;
+        clock.blocked_ns += interval.shares.blocked_ns;
+    }
+    for (id, clock) in clocks {
+        let comm = profile.names.text(&format!("thread {}", id.tid));
+        profile.threads.push(Thread { id, comm, clock });
     }
 }
 

@@ -13,9 +13,10 @@ use profile::{Meta, Profile, State, Unit, Weight};
 
 use crate::error::say;
 use crate::meta;
+use crate::output::streamed::StreamedCapture;
 use crate::{
-    CommandLine, ControlFlags, Destinations, DurationFlags, HeldCommand, OutputFlags, Planned,
-    TargetFlags, Window, conclude, nobody_named, run,
+    CommandLine, ControlFlags, Destinations, DurationFlags, HeldCommand, Output, OutputFlags,
+    Planned, TargetFlags, Window, conclude, nobody_named, run,
 };
 
 /// Flags that every tool that counts by stack has.
@@ -96,6 +97,11 @@ pub trait StackTool: clap::Parser {
         WakersShown::No
     }
 
+    /// Returns whether the flags exclude samples of the profile.
+    fn removes_samples(&self) -> bool {
+        self.common().target.thread_name().is_some()
+    }
+
     /// Removes samples from the profile that the flags exclude.
     fn retain(&self, _profile: &mut Profile) {}
 
@@ -169,7 +175,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
 /// Measures, names the stacks, and writes the profile.
 fn measure_and_write<Tool: StackTool>(
     tool: &Tool,
-    destinations: Destinations,
+    mut destinations: Destinations,
     window: &mut Window,
     command: Option<&mut HeldCommand>,
 ) -> anyhow::Result<()> {
@@ -182,7 +188,9 @@ fn measure_and_write<Tool: StackTool>(
         tool: Tool::NAME.into(),
         ..meta::describe_run()
     };
-    let collected = measure(tool, window, command, &mut meta)?;
+    let streams = tool.stacks().timeline_least_ns.is_some() && !tool.removes_samples();
+    let streamed = streams.then(|| destinations.take_capture()).flatten();
+    let (collected, streamed) = measure(tool, window, command, &mut meta, streamed)?;
     let remark = tool.remark(&collected.total());
     let nobody = collected.unseen_thread_name().map(nobody_named);
     let weigh = |tally: &Tally| tool.weigh(tally);
@@ -193,7 +201,17 @@ fn measure_and_write<Tool: StackTool>(
 
     window.report(&named.profile.losses.to_string())?;
     let options = flags.options(nanoseconds);
+    // Standard output comes last: its reader may go away before the files are written.
+    let (first, last) = match streamed {
+        Some(capture) if capture.is_stdout() => (None, Some(capture)),
+        other => (other, None),
+    };
+    let finish = |capture: Option<StreamedCapture>| {
+        capture.map_or(Ok(()), |it| it.finish(&named.profile, &named.timeline_keys))
+    };
+    finish(first)?;
     let written = destinations.write(&named.profile, &options)?;
+    finish(last)?;
     let left_out = written.iter().filter_map(Written::left_out);
     let lines =
         crate::output::diagnostics::lines(&named.profile, &named.diagnostics, flags.verbose);
@@ -204,13 +222,15 @@ fn measure_and_write<Tool: StackTool>(
     Ok(())
 }
 
-/// Measures until the window ends, and returns the collected data.
+/// Measures until the window ends, and returns the collected data. The rows of a timeline go to
+/// `capture` as they come, if there is one.
 fn measure<Tool: StackTool>(
     tool: &Tool,
     window: &mut Window,
     mut command: Option<&mut HeldCommand>,
     meta: &mut Meta,
-) -> anyhow::Result<Collected> {
+    capture: Option<Output>,
+) -> anyhow::Result<(Collected, Option<StreamedCapture>)> {
     let kernel = Kernel::probe()?;
     let mut targets = tool.common().target.targets(command.as_deref());
     if window.is_controlled() {
@@ -228,6 +248,20 @@ fn measure<Tool: StackTool>(
     session.open_window(start, window.stop());
     window.report("open")?;
     tool.describe(&session, meta);
+    meta.targets = tool.subject().into();
+    meta.window = meta::window(start, start);
+    meta.timeline_least_ns = tool.stacks().timeline_least_ns;
+    let streamed = capture.map(|output| {
+        let profile = Profile {
+            meta: meta.clone(),
+            ..Profile::new(Tool::UNIT)
+        };
+        StreamedCapture::begin(output, &profile)
+    });
+    let streamed = streamed.transpose()?;
+    if let Some(streamed) = &streamed {
+        session.stream_timeline(streamed.sink());
+    }
     let release = || command.as_mut().map_or(Ok(()), |command| command.release());
     let started = session.begin(start, release)?;
     started.context("cannot let the command run")?;
@@ -258,10 +292,8 @@ fn measure<Tool: StackTool>(
         session.take(stop)?;
         Ok(watch.lives()?.then(|| session.take_interval()))
     })?;
-    meta.targets = tool.subject().into();
     meta.window = meta::window(start, stop);
-    meta.timeline_least_ns = tool.stacks().timeline_least_ns;
-    Ok(session.close(stop)?)
+    Ok((session.close(stop)?, streamed))
 }
 
 #[cfg(test)]

@@ -106,21 +106,19 @@ impl Profile {
     }
 
     /// Replaces each sample by the result of `new`. If the result is `None`, removes the sample and
-    /// the rows of time that refer to it. Equal samples become one.
+    /// the rows of time that refer to it. Equal samples become one. Returns the new number of each
+    /// sample, in the order of the old numbers.
     pub fn replace_samples(
         &mut self,
         mut new: impl FnMut(&mut Profile, &Sample) -> Option<Sample>,
-    ) {
-        let has_times = !self.times.is_empty();
-        let mut numbers = Vec::new();
+    ) -> Vec<Option<Id<Sample>>> {
+        let mut numbers = Vec::with_capacity(self.samples.len());
         let mut samples = std::mem::take(&mut self.samples);
-        samples.replace_keys(
-            |sample| new(self, sample),
-            |number| numbers.extend(has_times.then_some(number)),
-        );
+        samples.replace_keys(|sample| new(self, sample), |number| numbers.push(number));
         self.samples = samples;
         self.times
             .renumber_samples(|sample| numbers.get(sample.index()).copied().flatten());
+        numbers
     }
 
     /// Returns the frame of this name without a module; adds the frame if it is new.

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use profile::{EndedBy, Interval, Profile, Sample, State, ThreadChange, ThreadId};
 use rustix::process::Signal;
@@ -246,4 +248,42 @@ fn samples_keep_their_times() {
         let short = gaps.filter(|gap| *gap < 500_000).count();
         assert!(short * 10 <= times.len(), "{short} of {}", times.len());
     }
+}
+
+/// A tool that is killed leaves what it has written under a hidden name.
+#[test]
+fn what_a_killed_tool_has_written_can_be_read() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let capture = folder.path().join("run.scope");
+    let mut workload = Workload::start("relay", &[400]);
+    let tool = Tool::new("offcputime").args("--timeline -o").arg(&capture);
+    let mut tool = tool.pid(workload.pid()).start();
+    tool.wait_until_said(MEASURING, PATIENCE);
+    workload.go();
+    sleep(Duration::from_millis(2500));
+    tool.signal(Signal::KILL);
+    tool.finish_within(PATIENCE);
+    assert!(!capture.exists());
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+    let [partial] = &files[..] else {
+        panic!("{files:?}");
+    };
+    let report = |flag: &str| {
+        let tool = Tool::new("systemscope").arg("report").arg(partial);
+        tool.args(flag).start().finish_within(PATIENCE)
+    };
+    let refused = report("");
+    assert!(
+        refused.stderr.contains("the capture is cut off"),
+        "{refused:?}"
+    );
+    let read = report("--partial").succeeded();
+    assert!(read.stderr.contains("the capture is cut off"), "{read:?}");
+    let file = BufReader::new(File::open(partial).unwrap());
+    let partials = capture::read_what_is_whole(file).unwrap();
+    let times = &partials[0].profile.times;
+    // Two seconds of at least 250 waits a second of all threads.
+    assert!(times.intervals.len() > 500, "{}", times.intervals.len());
 }

@@ -78,6 +78,10 @@ impl StackTool for Arguments {
         meta.lengths = Some(self.intervals.lengths(self.sample_short));
     }
 
+    fn removes_samples(&self) -> bool {
+        self.target.thread_name().is_some() || self.intervals.exclude_samples()
+    }
+
     fn retain(&self, profile: &mut Profile) {
         self.intervals.retain(profile);
     }

@@ -97,6 +97,10 @@ impl StackTool for Arguments {
         meta.lengths = Some(self.intervals.lengths(false));
     }
 
+    fn removes_samples(&self) -> bool {
+        self.target.thread_name().is_some() || self.intervals.exclude_samples()
+    }
+
     fn retain(&self, profile: &mut Profile) {
         self.intervals.retain(profile);
     }

@@ -99,6 +99,12 @@ impl IntervalFlags {
     /// Returns whether the flags need the resource and the idleness of each wait.
     #[must_use]
     pub fn need_objects(&self) -> bool {
+        self.exclude_samples()
+    }
+
+    /// Returns whether the flags exclude samples of a profile.
+    #[must_use]
+    pub fn exclude_samples(&self) -> bool {
         !self.only_reasons.is_empty() || self.idle != IdleTime::Show
     }
 

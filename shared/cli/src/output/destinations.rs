@@ -164,6 +164,16 @@ impl Destinations {
         Ok(Destinations(outputs))
     }
 
+    /// Takes the destination of a capture, if it is the only destination that shows times.
+    pub(crate) fn take_capture(&mut self) -> Option<Output> {
+        let shows_times =
+            |format: &dyn Format| format.name() == Capture.name() || format.needs().times;
+        let mut places = (0..self.0.len()).filter(|&place| shows_times(self.0[place].0));
+        let (place, other) = (places.next()?, places.next());
+        let is_capture = self.0[place].0.name() == Capture.name();
+        (is_capture && other.is_none()).then(|| self.0.remove(place).1)
+    }
+
     /// Returns whether standard output is one of the destinations.
     #[must_use]
     pub fn include_stdout(&self) -> bool {

@@ -2,7 +2,9 @@
 
 pub(crate) mod destinations;
 pub(crate) mod diagnostics;
+mod open;
 mod place;
+pub(crate) mod streamed;
 mod terminal;
 
 use std::fs::{File, Permissions};
@@ -17,6 +19,7 @@ use tempfile::NamedTempFile;
 use self::place::Existing;
 use crate::error::{Ending, reason};
 
+pub(crate) use self::open::OpenOutput;
 pub use self::place::Place;
 pub use self::terminal::report_look;
 
@@ -242,14 +245,18 @@ impl Destination {
 
 fn write_stdout(body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let stdout = io::stdout().lock();
-    buffered(stdout, body).map_err(|error| match error.kind() {
+    buffered(stdout, body).map_err(|error| failed_to_print(&error))
+}
+
+fn failed_to_print(error: &io::Error) -> anyhow::Error {
+    match error.kind() {
         ErrorKind::BrokenPipe => Ending::ClosedPipe.into(),
         _ => anyhow!(
             "cannot write to standard output: {}; {}",
-            reason(&error),
-            remedy(&error)
+            reason(error),
+            remedy(error)
         ),
-    })
+    }
 }
 
 /// Runs `body` over a buffer and flushes the buffer, so that no error is lost.

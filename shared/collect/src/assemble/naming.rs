@@ -109,7 +109,10 @@ impl Collected {
         };
         let timeline = self.timeline.take();
         let timeline_keys = timeline.map(|rows| timeline::add(&mut draft, rows, &timed, window));
-        reasons.judge_idleness(&mut draft.profile);
+        let mut timeline_keys = timeline_keys.unwrap_or_default();
+        if let Some(numbers) = reasons.judge_idleness(&mut draft.profile) {
+            timeline::renumber(&mut timeline_keys, &numbers);
+        }
         draft.profile.walk_ends = worth.walks.ends();
         let notes = reasons.note().into_iter();
         let left_out = LeftOut {
@@ -119,7 +122,7 @@ impl Collected {
         };
         Named {
             profile: draft.profile,
-            timeline_keys: timeline_keys.unwrap_or_default(),
+            timeline_keys,
             diagnostics: Diagnostics {
                 events: worth.events,
                 walk_ends: worth.walks.ends(),

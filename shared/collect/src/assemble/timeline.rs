@@ -91,6 +91,15 @@ pub(crate) fn add(
     keys
 }
 
+/// Replaces the numbers of the keys' samples by the ones in `numbers`, by the old numbers.
+pub(crate) fn renumber(keys: &mut [KeySamples], numbers: &[Option<Id<Sample>>]) {
+    let new = |old: Option<Id<Sample>>| numbers.get(old?.index()).copied().flatten();
+    for key in keys {
+        key.sample = new(key.sample);
+        key.runnable = new(key.runnable);
+    }
+}
+
 /// Returns the intervals of a part of a lane.
 fn intervals(part: &LanePart, key: KeySamples) -> impl Iterator<Item = Interval> + use<> {
     let LanePart {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use bpf::types::WaitEnd;
 use profile::{
-    Detail, Idleness, Name, Profile, Reason, RowMap, Sample, Side, StackId, ThreadId, Wait,
+    Detail, Id, Idleness, Name, Profile, Reason, RowMap, Sample, Side, StackId, ThreadId, Wait,
     WaitKind,
 };
 
@@ -110,18 +110,19 @@ impl Evidence {
         *sum = sum.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
     }
 
-    /// Decides for the blocked samples whose own waits show nothing.
-    pub(super) fn judge(&self, profile: &mut Profile) {
+    /// Decides for the blocked samples whose own waits show nothing. Returns the new numbers of the
+    /// samples; `None` if no number changes.
+    pub(super) fn judge(&self, profile: &mut Profile) -> Option<Vec<Option<Id<Sample>>>> {
         let habits: HashMap<Waiter, Habits> = (self.by_waiter.iter())
             .map(|(waiter, places)| (*waiter, Habits::new(places.values())))
             .collect();
         if habits.is_empty() {
-            return;
+            return None;
         }
-        profile.replace_samples(|profile, sample| {
+        Some(profile.replace_samples(|profile, sample| {
             let judged = self.judge_sample(profile, &habits, *sample);
             Some(judged.unwrap_or(*sample))
-        });
+        }))
     }
 
     /// Returns the sample with a decision from other waits of its thread. Returns `None` if the

@@ -10,8 +10,8 @@ use std::hash::Hash;
 
 use bpf::types::WaitEnd;
 use profile::{
-    Detail, Idleness, Name, Profile, Reason, Resource, Side, Stack, StackId, Text, ThreadId, Wait,
-    WaitKind,
+    Detail, Id, Idleness, Name, Profile, Reason, Resource, Side, Stack, StackId, Text, ThreadId,
+    Wait, WaitKind,
 };
 use symbolize::Frame;
 
@@ -178,9 +178,13 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
     }
 
     /// Decides whether threads had work if single waits do not show it. All samples must be in the
-    /// profile.
-    pub fn judge_idleness(&self, profile: &mut Profile) {
-        self.evidence.judge(profile);
+    /// profile. Returns the new number of each sample, in the order of the old numbers; `None` if
+    /// no number changes.
+    pub fn judge_idleness(
+        &self,
+        profile: &mut Profile,
+    ) -> Option<Vec<Option<Id<profile::Sample>>>> {
+        self.evidence.judge(profile)
     }
 
     /// Returns a line that lists the functions without a known reason, if there are any.

@@ -41,6 +41,7 @@ pub(crate) fn collected() -> Collected {
         lost: Losses::default(),
         notes: Vec::new(),
         left_out: LeftOut::default(),
+        timeline: None,
     }
 }
 
