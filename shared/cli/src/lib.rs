@@ -56,7 +56,7 @@ pub use flags::{
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;
-pub use output::destinations::{Destinations, Planned, format_of_file, pair};
+pub use output::destinations::{Destinations, Planned, check_shows_times, format_of_file, pair};
 pub use output::diagnostics::{count, left_out, list_losses};
 pub use output::{Output, Place, Spool, report_look, write_file};
 pub use parse::CommandLine;

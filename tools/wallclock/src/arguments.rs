@@ -129,6 +129,9 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) frames: cli::FrameFlags,
 
+    #[command(flatten)]
+    pub(crate) timeline: cli::TimelineFlags,
+
     /// Maximum threads with files of their own, the longest-lived first
     #[arg(
         long,
@@ -161,6 +164,16 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Returns the minimum length of an interval with an entry of its own in the timeline, in µs,
+    /// if the flags or a format ask for a timeline.
+    pub(crate) fn timeline_min_us(&self) -> Option<u64> {
+        let (mut formats, files) = self.output.named();
+        formats.extend(files.iter().filter_map(|file| cli::format_of_file(file)));
+        let is_shown = formats.iter().any(|format| format.needs().times);
+        let is_wanted = self.timeline.timeline || is_shown;
+        is_wanted.then_some(self.timeline.timeline_min)
+    }
+
     /// Returns the length of the window; `None` means until the command has ended.
     pub(crate) fn duration(&self) -> Option<Duration> {
         let default = (!self.command.is_given()).then_some(DEFAULT_DURATION);

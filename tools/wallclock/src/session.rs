@@ -114,6 +114,7 @@ fn request(arguments: &Arguments, targets: &Targets, measured: Measured) -> Requ
         mount_namespace_map: arguments.maps.mount_namespaces(),
         walking: arguments.walk.walking(),
         sources: arguments.frames.sources(),
+        timeline_min_us: arguments.timeline_min_us(),
     }
 }
 

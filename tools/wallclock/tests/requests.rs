@@ -108,9 +108,18 @@ fn requests() -> impl Strategy<Value = Request> {
         (map(), map()),
         walking(),
         sources,
+        any::<Option<u32>>().prop_map(|min| min.map(u64::from)),
     )
         .prop_map(
-            |(measured, targets, children, (cgroup_map, mount_namespace_map), walking, sources)| {
+            |(
+                measured,
+                targets,
+                children,
+                (cgroup_map, mount_namespace_map),
+                walking,
+                sources,
+                timeline_min_us,
+            )| {
                 Request {
                     measured,
                     targets,
@@ -119,6 +128,7 @@ fn requests() -> impl Strategy<Value = Request> {
                     mount_namespace_map,
                     walking,
                     sources,
+                    timeline_min_us,
                 }
             },
         )
@@ -148,12 +158,14 @@ fn requests_are_flags_that_a_user_can_type() {
         mount_namespace_map: None,
         walking: Walking::default(),
         sources: Sources::Lines,
+        timeline_min_us: Some(100),
     };
     assert_eq!(
         request.encode().join(" ".as_ref()).to_str(),
         Some(
             "--min-block-time=1000 --states --sample-short --pid=7,8 --await=db --children \
-             --call-graph=auto --max-stack=1024 --language=all --srcline --format=scope"
+             --call-graph=auto --max-stack=1024 --language=all --srcline --timeline \
+             --timeline-min=100 --format=scope"
         )
     );
 }

@@ -10,7 +10,7 @@ use export::folded::Folded;
 use export::{Format, Needs, Options, by_name};
 
 use super::TimelineFlags;
-use crate::output::destinations::{Planned, format_of_file, pair};
+use crate::output::destinations::{Planned, check_shows_times, format_of_file, pair};
 
 /// Heading of the flags that choose formats and files.
 const OUTPUT: &str = "Output";
@@ -185,10 +185,15 @@ impl OutputFlags {
     /// Pairs the formats with the files.
     ///
     /// # Errors
-    /// A usage error if they cannot be paired: see [`pair`].
+    /// A usage error if they cannot be paired (see [`pair`]), or if a timeline is requested and no
+    /// format shows it.
     pub fn plan(&self) -> anyhow::Result<Vec<Planned>> {
         let (formats, files) = self.named();
-        pair(&formats, &files, &Folded)
+        let plan = pair(&formats, &files, &Folded)?;
+        if self.timeline.timeline {
+            check_shows_times(&plan)?;
+        }
+        Ok(plan)
     }
 
     /// Returns the data that the formats and the flags need.

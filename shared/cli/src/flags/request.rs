@@ -29,6 +29,9 @@ pub struct Request {
     pub walking: Walking,
     /// Extent to which source lines are looked up.
     pub sources: Sources,
+    /// Minimum length of an interval with an entry of its own in the timeline, in µs; `None`
+    /// without a timeline.
+    pub timeline_min_us: Option<u64>,
 }
 
 /// Time that a request measures.
@@ -175,6 +178,7 @@ impl Request {
             mount_namespace_map,
             walking,
             sources,
+            timeline_min_us,
         } = self;
         let Walking {
             call_graph,
@@ -215,6 +219,10 @@ impl Request {
             Sources::Inlined => Some("--inline"),
         };
         flags.extend(sources.map(OsString::from));
+        if let Some(timeline_min_us) = timeline_min_us {
+            let least = flag("--timeline-min", timeline_min_us.to_string());
+            flags.extend(["--timeline".into(), least]);
+        }
         flags.push(flag("--format", Capture.name()));
         flags
     }
@@ -240,6 +248,7 @@ impl Request {
             mount_namespace_map: target.maps.mount_namespaces(),
             walking: stacks.walk.walking(),
             sources: output.frames.sources(),
+            timeline_min_us: output.timeline.min_us(),
         })
     }
 }

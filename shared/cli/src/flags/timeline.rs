@@ -36,6 +36,13 @@ impl Default for TimelineFlags {
 }
 
 impl TimelineFlags {
+    /// Returns the minimum length of an interval with an entry of its own, in µs, if `--timeline`
+    /// is given.
+    #[must_use]
+    pub fn min_us(&self) -> Option<u64> {
+        self.timeline.then_some(self.timeline_min)
+    }
+
     /// Returns the minimum length of an interval with an entry of its own, in ns.
     #[must_use]
     pub fn least_ns(&self) -> u64 {

@@ -22,6 +22,27 @@ pub struct Planned {
     pub is_new: bool,
 }
 
+/// Returns whether a format shows the times of a timeline.
+fn shows_times(format: &dyn Format) -> bool {
+    format.name() == Capture.name() || format.needs().times
+}
+
+/// Checks that a format shows the timeline that the user requests.
+///
+/// # Errors
+/// A usage error if none does.
+pub fn check_shows_times(plan: &[Planned]) -> anyhow::Result<()> {
+    if plan.iter().any(|planned| shows_times(planned.format)) {
+        return Ok(());
+    }
+    let formats = FORMATS.iter().filter(|format| shows_times(**format));
+    let names: Vec<&str> = formats.map(|format| format.name()).collect();
+    Err(usage(format!(
+        "--timeline needs a format that shows times: give --format one of {}, or -o FILE with its ending",
+        names.join(", ")
+    )))
+}
+
 /// Returns the format that belongs to a file's ending.
 #[must_use]
 pub fn format_of_file(path: &Path) -> Option<&'static dyn Format> {
@@ -166,8 +187,6 @@ impl Destinations {
 
     /// Takes the destination of a capture, if it is the only destination that shows times.
     pub(crate) fn take_capture(&mut self) -> Option<Output> {
-        let shows_times =
-            |format: &dyn Format| format.name() == Capture.name() || format.needs().times;
         let mut places = (0..self.0.len()).filter(|&place| shows_times(self.0[place].0));
         let (place, other) = (places.next()?, places.next());
         let is_capture = self.0[place].0.name() == Capture.name();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
-use cli::{Destinations, HeldCommand, Output, format_of_file, pair};
+use cli::{Destinations, HeldCommand, Output, check_shows_times, format_of_file, pair};
 use export::Options;
 use export::folded::Folded;
 use profile::merge::Merged;
@@ -72,12 +72,18 @@ impl Outputs {
             }
             files => {
                 let mut plan = pair(&formats, files, &Folded)?;
+                if arguments.timeline.timeline {
+                    check_shows_times(&plan)?;
+                }
                 if let Some(command) = command {
                     command.plan_files("wallclock", &mut plan);
                 }
                 Kind::Formats(Destinations::new(plan)?)
             }
         };
+        if matches!(kind, Kind::Tree(_)) && arguments.timeline.timeline {
+            check_shows_times(&[])?;
+        }
         Ok(Outputs {
             kind,
             options: arguments.frames.options(),
