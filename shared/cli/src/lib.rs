@@ -26,7 +26,7 @@
 //!         let arguments: Arguments = command_line.parse()?;
 //!         arguments.target.validate()?;
 //!         let output = cli::Output::new(None)?;
-//!         let mut window = cli::Window::new("tool", arguments.duration.get(), arguments.control.control_fd)?;
+//!         let mut window = cli::Window::new("tool", arguments.duration.get(), None, arguments.control.control_fd)?;
 //!         // … attach …
 //!         let start = window.begin(false)?;
 //!         let (events, _) = std::io::pipe()?;
@@ -62,6 +62,6 @@ pub use output::{Output, Place, Spool, report_look, write_file};
 pub use parse::CommandLine;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
 pub use targets::{Cgroups, HeldCommand, Processes, conclude};
-pub use window::{Patience, Signals, Window};
+pub use window::{Patience, Signals, StartAt, Window};
 
 pub use loader::{monotonic_ns, sleep_until};

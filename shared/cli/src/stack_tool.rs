@@ -160,7 +160,12 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
             .as_ref()
             .map(|command| command.plan_files(Tool::NAME, &mut plan));
         let destinations = Destinations::new(plan)?;
-        let mut window = Window::new(Tool::NAME, duration.get(), control.control_fd)?;
+        let mut window = Window::new(
+            Tool::NAME,
+            duration.get(),
+            duration.start_at,
+            control.control_fd,
+        )?;
 
         let outcome = measure_and_write(&tool, destinations, &mut window, command.as_mut());
         if outcome.is_ok() {

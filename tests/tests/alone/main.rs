@@ -4,3 +4,4 @@ mod cost;
 mod floods;
 mod idle;
 mod real_time;
+mod timeline;

@@ -32,7 +32,7 @@ pub fn run(command_line: &cli::CommandLine) -> ExitCode {
             .transpose()?;
         let mut command = arguments.target.command().start()?;
         let sink = Sink::new(&arguments, command.as_ref())?;
-        let mut window = Window::new("cpudist", arguments.duration(), None)?;
+        let mut window = Window::new("cpudist", arguments.duration(), None, None)?;
 
         let outcome = measure(&arguments, sink, hgrm, &mut window, command.as_mut());
         cli::conclude(command_line.called(), outcome, command, window.signals())

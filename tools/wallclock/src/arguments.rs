@@ -94,6 +94,12 @@ pub struct Arguments {
     )]
     duration: Option<Duration>,
 
+    /// Start the window at the next multiple of PERIOD in wall-clock time, such as /10s
+    ///
+    /// Captures of several hosts then cover the same time.
+    #[arg(long, help_heading = "Time", value_name = "PERIOD", hide_short_help = true, value_parser = cli::StartAt::parse)]
+    pub(crate) start_at: Option<cli::StartAt>,
+
     /// Samples per second on each CPU
     #[arg(
         short = 'f',

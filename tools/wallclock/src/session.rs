@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{
-    HeldCommand, Measured, Patience, Request, RequestedTargets, Signals, monotonic_ns, sleep_until,
+    HeldCommand, Measured, Patience, Request, RequestedTargets, Signals, StartAt, monotonic_ns,
+    sleep_until,
 };
 use profile::Ending;
 use report::Cpus;
@@ -66,7 +67,8 @@ pub(crate) fn measure(
     let attaching = Patience::begin("wallclock", "attaching");
     session.wait_until("attached", Child::is_ready)?;
     drop(attaching);
-    let (measured, ending) = session.run(arguments.duration(), command)?;
+    let start = session.await_start(arguments.start_at)?;
+    let (measured, ending) = session.run(start, arguments.duration(), command)?;
     let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
     };
@@ -157,14 +159,33 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Waits until shortly before the requested multiple of wall-clock time, if there is one.
+    /// Returns the time at which the window starts.
+    fn await_start(&mut self, start_at: Option<StartAt>) -> anyhow::Result<u64> {
+        let Some(start_at) = start_at else {
+            return Ok(monotonic_ns() + LEAD_NS);
+        };
+        let start = start_at.next(LEAD_NS);
+        loop {
+            let left = start.saturating_sub(monotonic_ns()).saturating_sub(LEAD_NS);
+            if left == 0 {
+                return Ok(start);
+            }
+            if self.signals.arrived() {
+                bail!("interrupted before measuring began; nothing was written");
+            }
+            self.wait(Duration::from_nanos(left).min(LONGEST_PATIENCE), true)?;
+        }
+    }
+
     /// Runs the window, and waits until both children have hung up. The command starts with the
     /// window. Returns the window's length and the reason of its end.
     fn run(
         &mut self,
+        mut start: u64,
         duration: Option<Duration>,
         command: Option<&mut HeldCommand>,
     ) -> anyhow::Result<(Duration, Ending)> {
-        let mut start = monotonic_ns() + LEAD_NS;
         let end = |start| duration.map_or(u64::MAX, |duration| after(start, duration));
         let mut are_awaited = self.targets.are_awaited();
         let mut stop = if are_awaited { u64::MAX } else { end(start) };

@@ -20,6 +20,8 @@ use clap::builder::Resettable;
 use clap::{ArgAction, Args};
 use collect::{Detail, StackChoice};
 
+use crate::StartAt;
+
 pub use cgroups::{CgroupFlags, PinnedMapFlags};
 pub use command::CommandFlags;
 pub use interval::IntervalFlags;
@@ -60,6 +62,12 @@ pub struct DurationFlags {
         conflicts_with = "positional_duration"
     )]
     duration: Option<Duration>,
+
+    /// Start the window at the next multiple of PERIOD in wall-clock time, such as /10s
+    ///
+    /// Captures of several hosts then cover the same time.
+    #[arg(long, value_name = "PERIOD", hide_short_help = true, value_parser = StartAt::parse)]
+    pub start_at: Option<StartAt>,
 }
 
 impl DurationFlags {

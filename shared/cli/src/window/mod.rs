@@ -3,6 +3,7 @@
 mod control;
 mod patience;
 mod signals;
+mod start_at;
 
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use self::control::{Control, Order};
 
 pub use self::patience::Patience;
 pub use self::signals::Signals;
+pub use self::start_at::StartAt;
 
 /// Time between the announcement and the start of the window: enough to read the state of all
 /// threads before it.
@@ -31,6 +33,7 @@ const NOTICE_NS: u64 = 2_000_000;
 #[derive(Debug)]
 pub struct Window {
     duration: Option<Duration>,
+    start_at: Option<StartAt>,
     ender: Ender,
     tool: &'static str,
     /// Watch on the phases before and after the window; `None` if a parent watches them.
@@ -39,6 +42,27 @@ pub struct Window {
     stop: Option<u64>,
     /// True if this tool has told the parent that no target is left.
     has_reported_end: bool,
+}
+
+/// Waits until shortly before the next multiple, and returns the time of the multiple.
+fn await_start(start_at: StartAt, signals: &Signals) -> anyhow::Result<u64> {
+    let start = start_at.next(START_NOTICE_NS);
+    loop {
+        let left = start.saturating_sub(monotonic_ns());
+        let left = left.saturating_sub(START_NOTICE_NS);
+        if left == 0 {
+            return Ok(start);
+        }
+        if signals.arrived() {
+            bail!("interrupted before the window opened; nothing was measured");
+        }
+        let left = Duration::from_nanos(left).min(Window::LONGEST_PATIENCE);
+        let timeout = Timespec::try_from(left).context("cannot wait that long")?;
+        match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the start"),
+        }
+    }
 }
 
 /// Source of an early end of the window.
@@ -62,6 +86,7 @@ impl Window {
     pub fn new(
         tool: &'static str,
         duration: Option<Duration>,
+        start_at: Option<StartAt>,
         control_fd: Option<RawFd>,
     ) -> anyhow::Result<Window> {
         let ender = match control_fd {
@@ -75,6 +100,7 @@ impl Window {
         let patience = control_fd.is_none();
         Ok(Window {
             duration,
+            start_at,
             ender,
             tool,
             patience: patience.then(|| Patience::begin(tool, "attaching")),
@@ -84,16 +110,21 @@ impl Window {
         })
     }
 
-    /// Returns the time at which the window starts: in 10 ms, or the time that the parent gives
-    /// after the tool sends `ready`. The caller must have attached the BPF programs.
+    /// Returns the time at which the window starts: in 10 ms, soon at the requested multiple, or the
+    /// time that the parent gives after the tool sends `ready`. The caller must have attached the
+    /// BPF programs.
     ///
     /// If targets are awaited, the duration only counts from [`Window::await_first`] on.
     ///
     /// # Errors
-    /// The parent is gone (the tool ends silently), or sends a line that is no order.
+    /// The parent is gone (the tool ends silently), or sends a line that is no order; or a signal
+    /// comes while the tool waits for the requested multiple.
     pub fn begin(&mut self, are_awaited: bool) -> anyhow::Result<u64> {
         self.start = match &mut self.ender {
-            Ender::Signals(_) => monotonic_ns() + START_NOTICE_NS,
+            Ender::Signals(signals) => match self.start_at {
+                Some(start_at) => await_start(start_at, signals)?,
+                None => monotonic_ns() + START_NOTICE_NS,
+            },
             Ender::Parent(control) => {
                 control.send("ready")?;
                 loop {
@@ -323,6 +354,7 @@ mod tests {
             parent,
             Window {
                 duration,
+                start_at: None,
                 ender,
                 tool: "tool",
                 patience: None,
@@ -337,6 +369,7 @@ mod tests {
         let ender = Ender::Signals(Signals::never().unwrap());
         Window {
             duration,
+            start_at: None,
             ender,
             tool: "tool",
             patience: None,
