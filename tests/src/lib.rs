@@ -1,7 +1,8 @@
 //! Building blocks of the end-to-end tests: workloads that measure themselves, runs of the tools as
 //! users run them, and parsers of the tools' output.
 //!
-//! The parsers follow the documented formats and share no code with the tools. A function here
+//! The parsers follow the documented formats and share no code with the tools. Captures alone are read
+//! with the reader of the tools. A function here
 //! panics if a result is not the expected one, so the test fails.
 #![allow(
     clippy::unwrap_used,

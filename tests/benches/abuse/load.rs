@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use systemscope_tests::printed::output::files_below;
+use systemscope_tests::programs::timeline::record_switches;
 use systemscope_tests::{Folded, Seen, Tool, Watch, Workload};
 
 use crate::fault::{End, Fault, held};
@@ -54,7 +55,22 @@ pub(crate) const FAULTS: &[Fault] = &[
         outcome: "exit 0 with a count of what was lost; offwaketime shows a sleeper with all of the window",
         body: a_storm_elsewhere,
     },
+    Fault {
+        name: "a timeline of every switch of pairs of processes that switch as fast as they can, for 5 s",
+        tools: "offcputime",
+        outcome: "exit 0; each switch has a row or is counted as lost; 128 MiB at most",
+        body: a_timeline_of_every_switch,
+    },
 ];
+
+fn a_timeline_of_every_switch() -> End {
+    let recorded = record_switches("-d 5 --timeline-min 0");
+    recorded.assert_adds_up();
+    let (kept, lost) = (recorded.kept(), recorded.profile.losses.times);
+    let mib = recorded.peak_rss_kib / 1024;
+    assert!(mib <= 128, "{mib} MiB");
+    held(format!("{kept} kept, {lost} lost; {mib} MiB at most"))
+}
 
 /// Returns the sum of a thread's stacks and its time off the CPU by its account, both in ns.
 fn shown_and_booked(seen: &Seen, tid: u32) -> (u64, u64) {

@@ -14,6 +14,7 @@ const ROUNDS: usize = 7;
 const OURS: &str = "offcputime -p PID -m 1000";
 const WITH_REASONS: &str = "offcputime -p PID -m 1000 --reasons";
 const WALLCLOCK: &str = "wallclock PID -d 60 -o FILE";
+const TIMELINE: &str = "wallclock PID -d 60 --timeline --format scope -o FILE";
 const THEIRS: &str = "libbpf-tools' offcputime -p PID -m 1000";
 
 /// Measures transactions a second with and without each profiler, and the run time of the
@@ -31,6 +32,10 @@ pub(crate) fn transactions(table: &mut Table) {
         Some(Profiler::ours("oncputime", "-p PID -F 49")),
         Profiler::perf_record(49, "dwarf"),
         Some(Profiler::ours("wallclock", "PID -d 60 -o FILE")),
+        Some(Profiler::ours(
+            "wallclock",
+            "PID -d 60 --timeline --format scope -o FILE",
+        )),
     ];
     let contenders: Vec<Profiler> = contenders.into_iter().flatten().collect();
     let with_nothing = std::iter::once(None).chain(contenders.iter().map(Some));
@@ -68,6 +73,8 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     let most = if user_stacks_can_wait() { 0.13 } else { 0.27 };
     // Largest ratio of the cost with reasons to the cost without reasons.
     const MOST_FOR_REASONS: f64 = 1.1;
+    // Largest ratio of the cost with a timeline to the cost without one.
+    const MOST_FOR_TIMELINE: f64 = 1.15;
     for figures in &all {
         let (bound, verdict) = match (figures.subject.name.as_str(), find(THEIRS)) {
             (WITH_REASONS, _) => {
@@ -78,6 +85,16 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
                         format_spread(&ratios, 2)
                     ),
                     Verdict::of(median(ratios) <= MOST_FOR_REASONS),
+                )
+            }
+            (TIMELINE, _) => {
+                let ratios = figures.ratios(find(WALLCLOCK).expect("our own"));
+                (
+                    format!(
+                        "at most {MOST_FOR_TIMELINE} of what it is without, is {}",
+                        format_spread(&ratios, 2)
+                    ),
+                    Verdict::of(median(ratios) <= MOST_FOR_TIMELINE),
                 )
             }
             (OURS | WALLCLOCK, Some(theirs)) => {

@@ -9,7 +9,7 @@ use profile::diff::diff;
 use profile::join::{Joined, join};
 use profile::merge::merge;
 use profile::{
-    Interval, LastNames, Profile, RequestSpan, Sample, State, ThreadId, TimedSample, Unit,
+    Interval, LastNames, Profile, RequestSpan, Sample, Shares, State, ThreadId, TimedSample, Unit,
 };
 use report::Run;
 use report::overview::Look;
@@ -57,8 +57,7 @@ pub(crate) fn add_times(profile: &mut Profile) {
         profile.times.intervals.push(Interval {
             thread,
             start_ns,
-            length_ns: 500,
-            state: sample.state.unwrap_or(State::Running),
+            shares: Shares::all(sample.state.unwrap_or(State::Running), 500),
             sample: Some(id),
         });
         profile.times.timed_samples.push(TimedSample {

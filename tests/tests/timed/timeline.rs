@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
 use profile::{EndedBy, Interval, Profile, Sample, State, ThreadChange, ThreadId};
 use rustix::process::Signal;
+use systemscope_tests::programs::timeline::{lanes, read};
 use systemscope_tests::programs::tool::{MEASURING, PATIENCE};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Tool, Turn, Workload, patiently};
@@ -21,11 +22,6 @@ const TOLERANCE_NS: u64 = 20_000;
 /// The hypervisor may stop the machine between a note and the event that it notes: one of this
 /// many intervals may differ by more than the tolerance.
 const PER_DISTURBED: usize = 10;
-
-fn read(path: &Path) -> Profile {
-    let file = BufReader::new(File::open(path).unwrap());
-    capture::read(file).unwrap()
-}
 
 /// A wait that the workload noted.
 #[derive(Debug)]
@@ -79,14 +75,6 @@ fn noted_waits(lines: &[String]) -> BTreeMap<u32, Vec<Noted>> {
     waits
 }
 
-/// Returns the intervals of a thread in the order of time.
-fn lane(profile: &Profile, tid: u32) -> Vec<Interval> {
-    let rows = profile.times.intervals.iter().copied();
-    let mut lane: Vec<Interval> = rows.filter(|row| row.thread.tid == tid).collect();
-    lane.sort_by_key(|row| row.start_ns);
-    lane
-}
-
 fn sample(profile: &Profile, interval: &Interval) -> Sample {
     let id = interval.sample.expect("a sample of a blocked interval");
     *profile.samples.row(id).unwrap().0
@@ -111,7 +99,7 @@ fn has_function(profile: &Profile, interval: &Interval, function: &str) -> bool 
 
 /// Checks the lane of a thread against the waits that the thread noted.
 fn assert_is_as_noted(profile: &Profile, tid: u32, noted: &[Noted]) {
-    let lane = lane(profile, tid);
+    let lane = &lanes(profile)[&tid];
     let waits: Vec<&Interval> = lane
         .iter()
         .filter(|row| row.state() == State::Blocked && row.start_ns + LEAST_NS > noted[0].begin_ns)
@@ -171,10 +159,11 @@ fn every_phase_of_a_known_schedule_is_there() {
 fn assert_lanes_are_lives(profile: &Profile) {
     assert_eq!(profile.check_times(), []);
     assert!(!profile.threads.is_empty());
+    let lanes = lanes(profile);
     for thread in &profile.threads {
-        let lane = lane(profile, thread.id.tid);
+        let lane = &lanes[&thread.id.tid];
         let mut at = thread.clock.started_ns;
-        for row in &lane {
+        for row in lane {
             assert_eq!(row.start_ns, at, "{thread:?} {row:?}");
             at = row.end_ns();
         }
