@@ -1,6 +1,7 @@
 //! One module per format.
 
 pub mod capture;
+pub mod chrome;
 pub mod classic;
 pub mod clocks;
 pub mod folded;
