@@ -8,6 +8,7 @@ use profile::Profile;
 use crate::capture::Capture;
 use crate::chrome::Chrome;
 use crate::classic::Classic;
+use crate::firefox::{Firefox, PackedFirefox};
 use crate::folded::Folded;
 use crate::json::Json;
 use crate::perf_script::PerfScript;
@@ -113,6 +114,8 @@ pub const FORMATS: &[&dyn Format] = &[
     &Pprof,
     &Speedscope,
     &Chrome,
+    &Firefox,
+    &PackedFirefox,
     &PerfScript,
     &Json,
     &Waits,

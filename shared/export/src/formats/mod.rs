@@ -4,6 +4,7 @@ pub mod capture;
 pub mod chrome;
 pub mod classic;
 pub mod clocks;
+pub mod firefox;
 pub mod folded;
 pub mod json;
 pub mod perf_script;
