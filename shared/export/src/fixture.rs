@@ -1,5 +1,7 @@
-//! A small profile that the formats' tests share.
+//! Small profiles that the formats' tests share.
 #![allow(clippy::unwrap_used)]
+
+pub(crate) mod timeline;
 
 use profile::{FrameKind, Profile, Sample, Stack, State, ThreadId, Unit, Waker, Weight, marker};
 

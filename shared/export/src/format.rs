@@ -6,7 +6,9 @@ use std::ops::BitOr;
 use profile::Profile;
 
 use crate::capture::Capture;
+use crate::chrome::Chrome;
 use crate::classic::Classic;
+use crate::firefox::{Firefox, PackedFirefox};
 use crate::folded::Folded;
 use crate::json::Json;
 use crate::perf_script::PerfScript;
@@ -111,6 +113,9 @@ pub const FORMATS: &[&dyn Format] = &[
     &Svg,
     &Pprof,
     &Speedscope,
+    &Chrome,
+    &Firefox,
+    &PackedFirefox,
     &PerfScript,
     &Json,
     &Waits,
@@ -177,6 +182,7 @@ mod tests {
     use super::*;
 
     use crate::fixture::blocked;
+    use crate::fixture::timeline::{hostile_timeline, timeline};
 
     #[test]
     fn a_format_is_found_by_its_name_and_its_ending() {
@@ -226,16 +232,17 @@ mod tests {
 
     #[test]
     fn each_writes_and_tells_of_errors() {
-        let profile = blocked();
-        for format in FORMATS {
-            let mut bytes = Vec::new();
-            let written = format.write(&profile, &Options::default(), &mut bytes);
-            assert!(written.is_ok() && !bytes.is_empty(), "{}", format.name());
-            // A buffer of half the size fails as a full disk does.
-            let half = bytes.len() / 2;
-            let mut room = &mut bytes[..half];
-            let written = format.write(&profile, &Options::default(), &mut room);
-            assert!(written.is_err(), "{}", format.name());
+        for profile in [blocked(), timeline(), hostile_timeline()] {
+            for format in FORMATS {
+                let mut bytes = Vec::new();
+                let written = format.write(&profile, &Options::default(), &mut bytes);
+                assert!(written.is_ok() && !bytes.is_empty(), "{}", format.name());
+                // A buffer of half the size fails as a full disk does.
+                let half = bytes.len() / 2;
+                let mut room = &mut bytes[..half];
+                let written = format.write(&profile, &Options::default(), &mut room);
+                assert!(written.is_err(), "{}", format.name());
+            }
         }
     }
 }

@@ -9,6 +9,8 @@
 //! - [`speedscope`]: for speedscope.app
 //! - [`perf_script`]: as `perf script` prints samples
 //! - [`json`]: an object, for programs
+//! - [`chrome`]: a timeline as Chrome's trace events
+//! - [`firefox`]: a timeline for Firefox Profiler
 //! - [`waits`]: a table of the resources that threads waited for
 //! - [`capture`]: the whole measurement, for later analysis and for other machines
 //!
@@ -24,6 +26,7 @@ pub mod diff;
 pub mod distribution;
 mod format;
 mod formats;
+mod lanes;
 mod measure;
 pub mod text;
 
@@ -32,7 +35,8 @@ pub use format::{
     without_ending,
 };
 pub use formats::{
-    capture, classic, clocks, folded, json, perf_script, pprof, speedscope, svg, waits,
+    capture, chrome, classic, clocks, firefox, folded, json, perf_script, pprof, speedscope, svg,
+    waits,
 };
 pub use text::options::{Options, Written};
 

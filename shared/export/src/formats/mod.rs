@@ -1,8 +1,10 @@
 //! One module per format.
 
 pub mod capture;
+pub mod chrome;
 pub mod classic;
 pub mod clocks;
+pub mod firefox;
 pub mod folded;
 pub mod json;
 pub mod perf_script;

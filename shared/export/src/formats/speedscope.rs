@@ -16,6 +16,7 @@ use crate::format::{Format, Needs};
 use crate::measure::{Measure, implied_state, state_name};
 use crate::text::frames::{file_name, source, thread_field, thread_name, wakers};
 use crate::text::options::{Ids, Options, Written};
+use crate::text::title::title;
 
 /// The speedscope format.
 pub struct Speedscope;
@@ -59,7 +60,7 @@ impl Format for Speedscope {
         let file = File {
             schema: "https://www.speedscope.app/file-format-schema.json",
             exporter: concat!("systemscope ", env!("CARGO_PKG_VERSION")),
-            name: name(profile),
+            name: title(profile),
             active_profile_index: 0,
             profiles: profiles.collect(),
             shared: Shared {
@@ -69,15 +70,6 @@ impl Format for Speedscope {
         serde_json::to_writer(&mut *writer, &file)?;
         writeln!(writer)?;
         Ok(Written::default())
-    }
-}
-
-/// Returns the name that the viewer shows for the file.
-fn name(profile: &Profile) -> String {
-    let meta = &profile.meta;
-    match &*meta.tool {
-        "" => "systemscope".to_owned(),
-        tool => format!("{tool} of {}", meta.targets),
     }
 }
 

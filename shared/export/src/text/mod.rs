@@ -7,4 +7,5 @@ pub mod frames;
 pub(crate) mod lines;
 pub mod numbers;
 pub mod options;
+pub(crate) mod title;
 pub mod waits;
