@@ -1,8 +1,6 @@
 //! Small profiles that the formats' tests share.
 #![allow(clippy::unwrap_used)]
 
-pub(crate) mod timeline;
-
 use profile::{FrameKind, Profile, Sample, Stack, State, ThreadId, Unit, Waker, Weight, marker};
 
 pub(crate) fn stack(profile: &mut Profile, user: &[&str], kernel: &[&str]) -> Stack {

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     use crate::fixture::blocked;
-    use crate::fixture::timeline::{hostile_timeline, timeline};
+    use crate::timeline_fixture::{hostile_timeline, timeline};
 
     #[test]
     fn a_format_is_found_by_its_name_and_its_ending() {

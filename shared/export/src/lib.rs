@@ -42,3 +42,5 @@ pub use text::options::{Options, Written};
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod timeline_fixture;

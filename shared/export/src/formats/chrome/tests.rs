@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::timeline::timeline;
 use crate::fixture::{blocked, written};
+use crate::timeline_fixture::timeline;
 
 fn read(profile: &Profile) -> Value {
     let options = Options::default();

@@ -7,8 +7,8 @@ use profile::{Interval, Sampling, Shares, State, ThreadId, Unit};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::timeline::timeline;
 use crate::fixture::{blocked, sample, weight, written};
+use crate::timeline_fixture::timeline;
 
 fn read(profile: &Profile) -> Value {
     let options = Options::default();
