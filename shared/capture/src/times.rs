@@ -384,7 +384,6 @@ pub(super) fn take_thread_events(
 const ORPHAN: Error = Error::Damaged("a span comes before its parent");
 
 /// Adds request spans. `names` are the names by their numbers in the file.
-
 pub(super) fn take_request_spans(
     profile: &mut Profile,
     rows: &proto::RequestSpans,
