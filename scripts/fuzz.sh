@@ -12,7 +12,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
 	cargo install cargo-fuzz --locked
 fi
 
-# This machine's compiler makes the seeds.
+# Tests make the seeds, some of them with this machine's compiler.
 for target in "${targets[@]}"; do
 	mkdir -p "fuzz/corpus/$target"
 done

@@ -6,7 +6,10 @@
  */
 #include "../src/offwaketime.bpf.c"
 
-/* In halves: compilers before clang 15 describe no enum of more than 32 bits. */
+/*
+ * Low and high half of a value. Compilers before clang 15 describe only enums of at
+ * most 32 bits.
+ */
 #define SHARE(name)                                                            \
 	SHARED_LOW_##name = (u32)(name), SHARED_HIGH_##name = (u64)(name) >> 32
 

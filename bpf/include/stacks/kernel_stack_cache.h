@@ -14,16 +14,18 @@
  * therefore notes all words that may be return addresses:
  *
  * - words anywhere that are equal to a return address from the helper;
- * - words near the first return address, which is in __schedule(). The helper leaves
- *   out functions of the scheduler and of locks, which are linked side by side.
+ * - words that differ by at most SCHEDULER_CODE bytes from the first return address,
+ *   which is in __schedule(). The helper leaves out functions of the scheduler and of
+ *   locks. The linker places these functions side by side.
  *
  * The cache may also note stale return addresses, which earlier calls have left on the
  * stack. Each stale word costs hits. Most stale words are above the last return
  * address, in the gap of random size. If a word there has changed when the stack is
  * unwound again, it is no return address, and the cache drops it.
  *
- * The cache takes no stack on which kernel code was interrupted. There the processor,
- * and not the compiler, determined the place of the interrupted function's frame.
+ * The cache refuses a stack on which an interrupt stopped kernel code. On such a stack
+ * the processor, and not the compiler, determines the place of the interrupted
+ * function's frame.
  */
 #ifndef SYSTEMSCOPE_KERNEL_STACK_CACHE_H
 #define SYSTEMSCOPE_KERNEL_STACK_CACHE_H
@@ -50,7 +52,10 @@ struct cached_kernel_stack {
 	u64 words[CACHED_KERNEL_WORDS];
 };
 
-/* Set-associative. Only its own CPU writes it, and no program preempts the write. */
+/*
+ * Set-associative cache of kernel stacks. Each CPU writes only its own entries, and no
+ * program preempts the write.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, CACHED_KERNEL_STACKS);
@@ -78,11 +83,12 @@ struct saved_stack {
 	u32 set;
 	/* Counter that selects the way to replace next. */
 	u32 next_way;
-	/* Number of the helper's return addresses, and how many of them are found. */
+	/* Number of the helper's return addresses. */
 	u32 depth;
+	/* Number of the helper's return addresses among the noted words so far. */
 	u32 found;
 	u32 noted;
-	/* Number of words noted when the last return address was found; 0 before that. */
+	/* Number of noted words up to the last return address; 0 before that address. */
 	u32 complete;
 	u32 is_refused;
 	/*
@@ -126,8 +132,9 @@ static __always_inline u32 noted_index(u32 count)
 }
 
 /*
- * Reads the stack at @stack->stack_pointer. Returns whether it may be cached: its used
- * part must be larger than that of a task that was never switched out.
+ * Reads the stack at @stack->stack_pointer. Returns whether the stack may be cached.
+ * The used part must have at most SAVED_STACK_WORDS words, and more words than the
+ * stack of a task that has never run.
  */
 static __always_inline bool read_saved_stack(struct saved_stack *stack)
 {
@@ -150,8 +157,9 @@ static __always_inline bool read_saved_stack(struct saved_stack *stack)
 }
 
 /*
- * Returns a value that differs between most stacks: the number of the system call or,
- * outside of system calls, the used size, which is not random there.
+ * Returns a value that differs between most stacks. In a system call, the value is the
+ * system call's number. Outside of system calls, the used size of the stack is not
+ * random, and the value follows from this size.
  */
 static __always_inline u64 kind_of_stack(struct saved_stack *stack)
 {
@@ -210,8 +218,8 @@ static __always_inline u64 look_up_kernel_stack(struct task_struct *task)
 }
 
 /*
- * Mark of a place that two addresses of the set share. The place stores neither, so any
- * word with this place may be in the set.
+ * Mark of an index that two addresses of the set share. The set stores neither address,
+ * so any word with this index may be in the set.
  */
 #define ANY_ADDRESS 1ULL
 
@@ -380,12 +388,12 @@ __noinline int keep_some_addresses(u32 slot, u32 first)
 /*
  * Updates the stack in @slot after another unwind of the same stack. If all words up to
  * the last return address are unchanged, drops the changed words behind it. Returns
- * whether it did so and the slot is still valid.
+ * whether @slot then has the words of the stack in saved_stacks.
  *
  * The unchanged words may be stale, and the stack's own return addresses may lie behind
- * them. These have changed only if the two stacks differ in functions that the helper
- * leaves out. In that case one of the two stacks has a function of the scheduler at the
- * first difference.
+ * them. Such return addresses have changed only if the two stacks differ in functions
+ * that the helper leaves out. In that case one of the two stacks has a function of the
+ * scheduler at the first difference.
  */
 __noinline int keep_return_addresses(u32 slot)
 {

@@ -30,7 +30,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Kernel setting. Its old value is restored when dropped.
+/// Changed kernel setting. `drop` restores the old value.
 pub(crate) struct Setting {
     path: &'static str,
     before: String,

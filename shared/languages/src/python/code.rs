@@ -34,9 +34,10 @@ pub struct CodeObject {
     /// First line of the code, starting at 1.
     pub first_line: u32,
     format: Format,
-    /// Line table; `None` if its size exceeds the limit.
+    /// Line table; `None` if its size exceeds `LINES_LIMIT`, or if a part cannot be read.
     lines: Option<Vec<u8>>,
-    /// First instruction at which CPython regards the code as begun.
+    /// Offset in bytes of the first instruction at which CPython regards the code as begun;
+    /// `i64::MIN` before CPython 3.11.
     first_traceable: i64,
     is_generator: bool,
 }
@@ -84,8 +85,8 @@ fn hash_word(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 29
 }
 
-/// Reads the code object at `address`; `None` if it cannot be read, or if its checksum is not
-/// `checksum`.
+/// Reads the code object at `address`; `None` if the read fails, if `address` has no code object,
+/// or if the checksum of the code object is not `checksum`.
 pub fn read(
     memory: &ProcessMemory,
     layout: &Layout,
@@ -134,7 +135,8 @@ fn is_code(memory: &ProcessMemory, code: &Fields) -> Option<bool> {
     Some(memory.bytes(name, CODE_TYPE.len()) == CODE_TYPE)
 }
 
-/// Reads the contents of a `bytes` object; `None` if a part cannot be read.
+/// Reads the contents of a `bytes` object; `None` if its size exceeds `LINES_LIMIT`, or if a part
+/// cannot be read.
 fn line_table(memory: &(impl Pieces + ?Sized), address: u64) -> Option<Vec<u8>> {
     let size = word(memory, address.wrapping_add(OBJECT_SIZE))?;
     if size > LINES_LIMIT {

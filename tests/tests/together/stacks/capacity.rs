@@ -1,4 +1,4 @@
-//! More code than the tables can hold. The tools count and report what they leave out.
+//! More code than the tables can hold. The tools count and report files without tables.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs::{self, File};
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Cgroup, Tool, Turn, Workload, WorkloadBuilder};
 
-/// Bytes of addresses that all pages of unwind tables cover. It follows from `PAGES` of
+/// Bytes of addresses that all pages of unwind tables cover. The number of pages is `PAGES` of
 /// `shared/unwind_tables/src/kernel_tables.rs`.
 const CAPACITY: u64 = 8 << 30;
 
-/// Writes an ELF file whose code takes 4 GiB of addresses. Nearly all of them are holes in the
-/// file. The file has a frame description at the start of the code and one at its end.
+/// Writes an ELF file whose code takes 4 GiB of addresses. Nearly all of the code is a hole in the
+/// file. Two frame descriptions cover 32 bytes each, near the start and near the end of the code.
 fn write_wide(path: &Path) {
     const SIZE: u64 = (1 << 32) - 4096;
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -40,7 +40,7 @@ fn write_wide(path: &Path) {
 /// Base Core 5.0, section 10.6.
 fn frames(size: u64) -> Vec<u8> {
     let mut frames = vec![1, 0x1b, 0xff, 0xff];
-    // `.eh_frame` begins 8 bytes after this field.
+    // `.eh_frame` begins 8 bytes after the start of this field.
     frames.extend(8_u32.to_le_bytes());
     frames.extend([0; 4]);
     let common = b"\0\0\0\0\x01\0\x01\x78\x10\x0c\x07\x08\x90\x01\0\0";
@@ -89,7 +89,7 @@ fn files_without_room_for_their_tables_are_counted_without_being_asked() {
     let said = stderr_with(&files[..1]);
     assert!(!said.contains("unwind tables"), "{said}");
     let said = stderr_with(&files);
-    // The order of the files is not known.
+    // The number of these files depends on the order in which the tool reads the files.
     let told = "mapped files have no unwind tables, as no capacity was left: choose fewer processes with -p";
     assert!(said.contains(told), "{said}");
 }

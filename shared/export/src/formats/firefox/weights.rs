@@ -1,4 +1,5 @@
-//! Weights and CPU times of samples, so that each state's samples add up to its time.
+//! Weights and CPU times of samples. The weights of a state's samples add up to the time in that
+//! state.
 
 use profile::State;
 
@@ -38,8 +39,9 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Passes time in a state, in which the thread has one stack. The time crosses a unit, and has
-    /// one point there; if it crosses several, it has a second point for the rest at the last.
+    /// Adds time in one state with one stack, and returns the points of this time. The first point
+    /// is at the end of the first full unit. If the time fills several units, a second point at the
+    /// end of the last full unit stands for the others. Time that fills no unit has no point.
     pub(super) fn pass(
         &mut self,
         state: State,
@@ -67,21 +69,22 @@ impl Account {
         first.into_iter().chain(last)
     }
 
-    /// Passes running time of which samples were taken.
+    /// Adds running time for which the profile has samples. The points of this time come from
+    /// [`Account::take`].
     pub(super) fn run(&mut self, length_ns: u64) {
         let left_ns = &mut self.left_ns[State::Running as usize];
         *left_ns = left_ns.saturating_add(length_ns);
         self.cpu_ns = self.cpu_ns.saturating_add(length_ns);
     }
 
-    /// Counts a sample that was taken of an event other than time.
+    /// Adds one unit of running time, for a sample of an event other than time.
     pub(super) fn count(&mut self) {
         let left_ns = &mut self.left_ns[State::Running as usize];
         *left_ns = left_ns.saturating_add(UNIT_NS);
     }
 
-    /// Returns the point of a sample that was taken. It stands for all running time before it that
-    /// no point stands for.
+    /// Returns the point of a sample. The point stands for all full units of running time so far
+    /// that no earlier point stands for.
     pub(super) fn take(&mut self, at_ns: u64) -> Point {
         let left_ns = &mut self.left_ns[State::Running as usize];
         let units = *left_ns / UNIT_NS;
@@ -115,7 +118,7 @@ mod tests {
                 .map(|point| (point.at_ns, point.cpu_us, point.weight))
                 .collect()
         };
-        // Nine waits of 0.4 ms have four points in all: one where each ms is full.
+        // Nine waits of 0.4 ms have three points in all. Each point is at the end of a full ms.
         let mut waits = Vec::new();
         for number in 0..10 {
             assert_eq!(pass(State::Running, number * MS, MS / 10), [], "{number}");
@@ -127,10 +130,12 @@ mod tests {
         let at = |tenths: u64| tenths * MS / 10;
         let expected = [(at(23), 300, 1), (at(45), 200, 1), (at(73), 300, 1)];
         assert_eq!(waits, expected);
-        // 0.6 ms are left. A long wait begins with one unit that has the CPU time before it.
+        // No point stands for the last 0.6 ms of these waits. The first point of a long wait has a
+        // weight of 1, and the CPU time before the wait.
         let long = pass(State::Blocked, 100 * MS, 10 * MS);
         assert_eq!(long, [(at(1004), 100, 1), (at(1094), 0, 9)]);
-        // Running time without samples has its own CPU time. 0.9 ms were left.
+        // Running time without samples has its own CPU time. No point stands for the 0.9 ms of
+        // running time before.
         let running = pass(State::Running, 200 * MS, 5 * MS);
         assert_eq!(running, [(at(2001), 100, 1), (at(2041), 4_000, 4)]);
     }
