@@ -27,7 +27,7 @@ impl Control {
         let theirs = OwnedFd::from(theirs);
         command.arg("--control-fd").arg(CONTROL_FD.to_string());
         let give = move || {
-            // After a fork it is safe to duplicate descriptors and to set their flags. `theirs`
+            // SAFETY: after a fork it is safe to duplicate descriptors and to set their flags. `theirs`
             // stays open as long as the command, which owns this closure.
             let result = unsafe {
                 if theirs.as_raw_fd() == CONTROL_FD {

@@ -1,4 +1,4 @@
-//! What wallclock asks of oncputime and offcputime is what these tools read from their flags.
+//! The tools read from their flags the same request that wallclock encodes.
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;

@@ -18,7 +18,10 @@ const EXEC_NS: u64 = 1_000_000;
 
 /// Samples of the keys to which a timeline refers, by their states.
 #[derive(Default)]
-pub(crate) struct TimedSamples(HashMap<Key, Vec<(Option<State>, Id<Sample>)>>);
+pub(crate) struct TimedSamples(HashMap<Key, Vec<OfState>>);
+
+/// A sample of a key, with its state.
+type OfState = (Option<State>, Id<Sample>);
 
 impl TimedSamples {
     /// Returns the keys of a timeline, with no samples yet.

@@ -7,8 +7,6 @@
 //! - blazesym indexes all symbols of a file, which takes more memory than a profiler should.
 //! - blazesym extends a symbol without a size up to the next symbol, and so names code that the
 //!   symbol does not cover.
-//! fatal. The second takes more memory than a profiler should. The third names code that the
-//! symbol does not cover.
 
 use std::borrow::Cow;
 use std::cell::Cell;

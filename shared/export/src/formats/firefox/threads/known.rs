@@ -34,7 +34,7 @@ impl Lane {
     }
 }
 
-/// What the file has of a sample in one thread.
+/// Handles in the file for a sample of one thread.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     pub(super) stack: Option<StackHandle>,

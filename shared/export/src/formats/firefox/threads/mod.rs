@@ -43,7 +43,7 @@ struct Threads<'a> {
     names: LaneNames<'a>,
     measure: Measure,
     file: File<'a>,
-    /// What the timeline lacks, until a thread has the marker for it.
+    /// Losses of the timeline in words, until a thread has the marker for it.
     lack: Option<Cow<'static, str>>,
     /// Rows in memory.
     rows: usize,
