@@ -12,6 +12,7 @@ use crate::firefox::{Firefox, PackedFirefox};
 use crate::folded::Folded;
 use crate::json::Json;
 use crate::perf_script::PerfScript;
+use crate::perfetto::Perfetto;
 use crate::pprof::Pprof;
 use crate::speedscope::Speedscope;
 use crate::svg::Svg;
@@ -117,6 +118,7 @@ pub const FORMATS: &[&dyn Format] = &[
     &Firefox,
     &PackedFirefox,
     &PerfScript,
+    &Perfetto,
     &Json,
     &Waits,
     &Capture,

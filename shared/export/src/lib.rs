@@ -8,6 +8,7 @@
 //! - [`pprof`]: for `go tool pprof` and other programs that read its profiles
 //! - [`speedscope`]: for speedscope.app
 //! - [`perf_script`]: as `perf script` prints samples
+//! - [`perfetto`]: a timeline for ui.perfetto.dev
 //! - [`json`]: an object, for programs
 //! - [`chrome`]: a timeline as Chrome's trace events
 //! - [`firefox`]: a timeline for Firefox Profiler
@@ -35,8 +36,8 @@ pub use format::{
     without_ending,
 };
 pub use formats::{
-    capture, chrome, classic, clocks, firefox, folded, json, perf_script, pprof, speedscope, svg,
-    waits,
+    capture, chrome, classic, clocks, firefox, folded, json, perf_script, perfetto, pprof, speedscope,
+    svg, waits,
 };
 pub use text::options::{Options, Written};
 

@@ -8,6 +8,7 @@ pub mod firefox;
 pub mod folded;
 pub mod json;
 pub mod perf_script;
+pub mod perfetto;
 pub mod pprof;
 pub mod speedscope;
 pub mod svg;

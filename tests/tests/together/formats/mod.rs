@@ -3,6 +3,7 @@
 mod browser;
 mod frames;
 mod json;
+mod perfetto;
 mod pprof;
 mod recorded;
 mod sums;
