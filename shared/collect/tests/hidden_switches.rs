@@ -133,7 +133,6 @@ fn hidden(object: &LoadedObject) -> u64 {
 /// - The target was preempted, which is a hidden switch, too.
 /// - The target finished before the programs were detached or attached again.
 /// - The machine itself hid the switches around the sleep, so nothing shows the sleep.
-/// repeated as well.
 fn around(
     deaf: impl Fn(&mut Target, &dyn Fn() -> Vec<Link>, Vec<Link>) -> Option<Vec<Link>>,
 ) -> (Thread, Thread, u64, Vec<(StackKey, Tally)>) {

@@ -27,7 +27,7 @@ impl Loads {
         // With small pages half the time of a load would be the look-up of its page.
         let unaligned = chain.as_mut_ptr() as usize % HUGE_PAGE;
         let skipped = (HUGE_PAGE - unaligned) % HUGE_PAGE;
-        // The vector has allocated the whole range. The advice changes only the size of its pages,
+        // SAFETY: the vector has allocated the whole range. The advice changes only the size of its pages,
         // and the kernel may ignore it.
         unsafe {
             let begin = chain.as_mut_ptr().cast::<u8>().add(skipped);
