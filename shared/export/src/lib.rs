@@ -36,8 +36,8 @@ pub use format::{
     without_ending,
 };
 pub use formats::{
-    capture, chrome, classic, clocks, firefox, folded, json, perf_script, perfetto, pprof, speedscope,
-    svg, waits,
+    capture, chrome, classic, clocks, firefox, folded, json, perf_script, perfetto, pprof,
+    speedscope, svg, waits,
 };
 pub use text::options::{Options, Written};
 
