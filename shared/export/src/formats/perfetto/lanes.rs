@@ -1,35 +1,75 @@
-//! The lane of each thread: its intervals in the order of their times, and the times at which it
+//! The lane of each thread: its intervals in the order of time, and the times at which it
 //! certainly ran.
 
-use profile::{EndedBy, Id, Interval, Profile, Sample, Shares, State, ThreadId, Waker};
+use profile::{Id, Interval, Profile, Sample, Shares, State, ThreadId};
 
 use super::tracks::Threads;
+use crate::lanes::{Lanes, waker};
 
 /// In place of a thread that is not known.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// Rows of time by thread, as places in the profile's tables.
-pub(super) struct Lanes<'a> {
+/// Intervals that a thread ended by a wake-up.
+pub(super) struct Wakes<'a> {
     profile: &'a Profile,
-    /// Intervals by thread and start.
+    /// Places of intervals, by the thread that ended them and by their end.
     intervals: Vec<u32>,
-    /// Timed samples by thread and time.
-    samples: Vec<u32>,
-    /// Intervals that a thread ended, by that thread and end.
-    wakes: Vec<u32>,
     /// Places of the threads that ended the waits of samples, by sample.
     wakers: Vec<u32>,
 }
 
+impl<'a> Wakes<'a> {
+    pub(super) fn new(profile: &'a Profile, threads: &Threads) -> Wakes<'a> {
+        let wakers = profile.samples.keys().map(|sample| {
+            let waker = waker(profile, sample).and_then(|waker| waker.thread);
+            waker.and_then(|id| threads.place(id)).unwrap_or(NOBODY)
+        });
+        let mut wakes = Wakes {
+            profile,
+            intervals: Vec::new(),
+            wakers: wakers.collect(),
+        };
+        let intervals = &profile.times.intervals;
+        let places = 0..u32::try_from(intervals.len()).unwrap_or(u32::MAX);
+        let ended = places.filter(|&place| wakes.waker(&intervals[place as usize]) != NOBODY);
+        let mut ended: Vec<u32> = ended.collect();
+        ended.sort_unstable_by_key(|&place| wakes.key(place));
+        wakes.intervals = ended;
+        wakes
+    }
+
+    /// Returns the place of the thread that ended an interval.
+    fn waker(&self, interval: &Interval) -> u32 {
+        if interval.state() != State::Blocked || interval.shares.is_mixed() {
+            return NOBODY;
+        }
+        let waker = interval.sample.and_then(|id| self.wakers.get(id.index()));
+        waker.copied().unwrap_or(NOBODY)
+    }
+
+    fn key(&self, place: u32) -> (u32, u64) {
+        let interval = &self.profile.times.intervals[place as usize];
+        (self.waker(interval), interval.end_ns())
+    }
+
+    /// Returns the first time, from a start on, at which a thread woke another.
+    fn first(&self, thread: u32, start_ns: u64) -> Option<u64> {
+        let intervals = &self.intervals;
+        let first = intervals.partition_point(|&place| self.key(place) < (thread, start_ns));
+        let (waker, end_ns) = self.key(*intervals.get(first)?);
+        (waker == thread).then_some(end_ns)
+    }
+}
+
 /// A thread's intervals and the times at which it certainly ran.
-#[derive(Clone, Copy)]
 pub(super) struct Lane<'a> {
     lanes: &'a Lanes<'a>,
+    wakes: &'a Wakes<'a>,
+    pub(super) id: ThreadId,
     /// Place of the thread.
     pub(super) thread: u32,
-    intervals: &'a [u32],
-    samples: &'a [u32],
-    wakes: &'a [u32],
+    /// Times and CPUs of the thread's samples, in the order of time.
+    samples: Vec<(u64, u32)>,
 }
 
 /// An interval that overlaps none of its lane.
@@ -40,6 +80,8 @@ pub(super) struct Row {
     /// Time in each state; the sum is the length.
     pub(super) shares: Shares,
     pub(super) sample: Option<Id<Sample>>,
+    /// Place of the thread that ended the interval by a wake-up.
+    pub(super) waker: u32,
 }
 
 impl Row {
@@ -49,166 +91,69 @@ impl Row {
     }
 }
 
-/// Returns the first waker of a sample's wait, if it was recorded.
-pub(super) fn waker<'a>(profile: &'a Profile, sample: &Sample) -> Option<&'a Waker> {
-    let ended_by = profile.wait(sample).and_then(|wait| wait.ended_by);
-    let of_wait = ended_by.and_then(|ended_by| match ended_by {
-        EndedBy::Wakers(wakers) => Some(wakers),
-        EndedBy::Described(_) => None,
-    });
-    profile.wakers[sample.wakers.or(of_wait)?].first()
-}
-
-impl<'a> Lanes<'a> {
-    pub(super) fn new(profile: &'a Profile, threads: &Threads) -> Lanes<'a> {
-        let times = &profile.times;
-        let wakers: Vec<u32> = if times.intervals.is_empty() {
-            Vec::new()
-        } else {
-            let samples = profile.samples.keys();
-            let wakers = samples.map(|sample| {
-                let waker = waker(profile, sample).and_then(|waker| waker.thread);
-                waker.and_then(|id| threads.place(id)).unwrap_or(NOBODY)
-            });
-            wakers.collect()
-        };
-        let mut lanes = Lanes {
-            profile,
-            intervals: (0..times.intervals.len() as u32).collect(),
-            samples: (0..times.timed_samples.len() as u32).collect(),
-            wakes: Vec::new(),
-            wakers,
-        };
-        lanes.intervals.sort_unstable_by_key(|&place| {
-            let interval = &times.intervals[place as usize];
-            (interval.thread, interval.start_ns, place)
-        });
-        lanes.samples.sort_unstable_by_key(|&place| {
-            let timed = &times.timed_samples[place as usize];
-            (timed.thread, timed.time_ns, place)
-        });
-        let ended = (0..times.intervals.len() as u32).filter(|&place| {
-            let interval = &times.intervals[place as usize];
-            let is_blocked = interval.state() == State::Blocked;
-            is_blocked && lanes.waker_of(interval.sample) != NOBODY
-        });
-        let mut wakes: Vec<u32> = ended.collect();
-        wakes.sort_unstable_by_key(|&place| lanes.wake(place));
-        lanes.wakes = wakes;
-        lanes
-    }
-
-    /// Returns the place of the thread that ended the wait of a sample.
-    fn waker_of(&self, sample: Option<Id<Sample>>) -> u32 {
-        let waker = sample.and_then(|sample| self.wakers.get(sample.index()));
-        waker.copied().unwrap_or(NOBODY)
-    }
-
-    /// Returns the thread that ended an interval, and when.
-    fn wake(&self, interval: u32) -> (u32, u64) {
-        let interval = &self.profile.times.intervals[interval as usize];
-        (self.waker_of(interval.sample), interval.end_ns())
-    }
-
-    /// Returns the lane of each thread that has intervals.
-    pub(super) fn iter(&'a self, threads: &'a Threads) -> impl Iterator<Item = Lane<'a>> {
-        let times = &self.profile.times;
-        let thread_of = |place: u32| times.intervals[place as usize].thread;
-        let chunks = self
-            .intervals
-            .chunk_by(move |&one, &other| thread_of(one) == thread_of(other));
-        chunks.filter_map(move |intervals| {
-            let id = thread_of(*intervals.first()?);
-            let thread = threads.place(id)?;
-            Some(Lane {
-                lanes: self,
-                thread,
-                intervals,
-                samples: range(&self.samples, id, |place| {
-                    times.timed_samples[place as usize].thread
-                }),
-                wakes: range(&self.wakes, thread, |place| self.wake(place).0),
-            })
-        })
-    }
-}
-
-/// Returns the part of sorted rows that has a key.
-fn range<Key: Ord>(rows: &[u32], key: Key, key_of: impl Fn(u32) -> Key) -> &[u32] {
-    let start = rows.partition_point(|&row| key_of(row) < key);
-    let length = rows[start..].partition_point(|&row| key_of(row) == key);
-    &rows[start..start + length]
-}
-
 impl<'a> Lane<'a> {
-    /// Returns the rows in the order of their times. A row that begins before the end of another
-    /// begins at that end.
-    pub(super) fn rows(self) -> impl Iterator<Item = Row> + use<'a> {
-        let intervals = &self.lanes.profile.times.intervals;
-        let places = self.intervals.iter();
-        let rows = places.scan(0, move |reached_ns, &place| {
-            let row = row(&intervals[place as usize], *reached_ns);
+    pub(super) fn new(
+        lanes: &'a Lanes<'a>,
+        wakes: &'a Wakes<'a>,
+        id: ThreadId,
+        thread: u32,
+    ) -> Lane<'a> {
+        let samples = lanes.timed_samples(id);
+        Lane {
+            lanes,
+            wakes,
+            id,
+            thread,
+            samples: samples.map(|timed| (timed.time_ns, timed.cpu)).collect(),
+        }
+    }
+
+    /// Returns the rows in the order of time. A row that begins before the end of another begins at
+    /// that end.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> + use<'a> {
+        let wakes = self.wakes;
+        let intervals = self.lanes.intervals(self.id);
+        let rows = intervals.scan(0, move |reached_ns, interval| {
+            let row = row(interval, *reached_ns, wakes.waker(interval));
             *reached_ns = row.map_or(*reached_ns, |row| row.end_ns);
             Some(row)
         });
         rows.flatten()
     }
 
-    pub(super) fn id(self) -> Option<ThreadId> {
-        let first = self.intervals.first()?;
-        Some(self.lanes.profile.times.intervals[*first as usize].thread)
-    }
-
-    /// Returns the place of the thread that ended a row.
-    pub(super) fn waker(self, row: &Row) -> u32 {
-        match row.state() {
-            Some(State::Blocked) => self.lanes.waker_of(row.sample),
-            _ => NOBODY,
-        }
-    }
-
     /// Returns the first time in a span, the end excluded, at which the thread certainly ran: a
     /// sample saw it, or it woke another thread.
-    pub(super) fn ran_at(self, start_ns: u64, end_ns: u64) -> Option<u64> {
-        let times = &self.lanes.profile.times;
-        let sample = first_from(self.samples, start_ns, |place| {
-            times.timed_samples[place as usize].time_ns
-        });
-        let wake = first_from(self.wakes, start_ns, |place| self.lanes.wake(place).1);
+    pub(super) fn ran_at(&self, start_ns: u64, end_ns: u64) -> Option<u64> {
+        let next = self.next_sample(start_ns);
+        let sample = self.samples.get(next).map(|(time_ns, _)| *time_ns);
+        let wake = self.wakes.first(self.thread, start_ns);
         let first = sample.into_iter().chain(wake).min()?;
         (first < end_ns).then_some(first)
     }
 
     /// Returns the CPU of the first sample in a span, and true; or that of the nearest sample, and
     /// false.
-    pub(super) fn cpu(self, start_ns: u64, end_ns: u64) -> Option<(u32, bool)> {
-        let samples = &self.lanes.profile.times.timed_samples;
-        let at = |place: Option<&u32>| place.map(|&place| samples[place as usize]);
-        let next = self
-            .samples
-            .partition_point(|&place| samples[place as usize].time_ns < start_ns);
-        let before = at(next.checked_sub(1).and_then(|last| self.samples.get(last)));
-        let after = at(self.samples.get(next));
-        match (before, after) {
-            (_, Some(after)) if after.time_ns < end_ns => Some((after.cpu, true)),
-            (Some(before), Some(after)) => {
-                let is_before = start_ns - before.time_ns < after.time_ns - end_ns;
-                let cpu = if is_before { before.cpu } else { after.cpu };
-                Some((cpu, false))
+    pub(super) fn cpu(&self, start_ns: u64, end_ns: u64) -> Option<(u32, bool)> {
+        let next = self.next_sample(start_ns);
+        let before = next.checked_sub(1).map(|last| self.samples[last]);
+        match (before, self.samples.get(next).copied()) {
+            (_, Some((time_ns, cpu))) if time_ns < end_ns => Some((cpu, true)),
+            (Some((before_ns, before)), Some((after_ns, after))) => {
+                let is_before = start_ns - before_ns < after_ns - end_ns;
+                Some((if is_before { before } else { after }, false))
             }
-            (only, None) | (None, only) => only.map(|only| (only.cpu, false)),
+            (only, None) | (None, only) => only.map(|(_, cpu)| (cpu, false)),
         }
+    }
+
+    fn next_sample(&self, start_ns: u64) -> usize {
+        let samples = &self.samples;
+        samples.partition_point(|(time_ns, _)| *time_ns < start_ns)
     }
 }
 
-/// Returns the first time, of sorted ones, that is not before a start.
-fn first_from(rows: &[u32], start_ns: u64, time: impl Fn(u32) -> u64) -> Option<u64> {
-    let first = rows.partition_point(|&row| time(row) < start_ns);
-    rows.get(first).map(|&row| time(row))
-}
-
 /// Returns the row of an interval from a time on, if any of it is left.
-fn row(interval: &Interval, from_ns: u64) -> Option<Row> {
+fn row(interval: &Interval, from_ns: u64, waker: u32) -> Option<Row> {
     let start_ns = interval.start_ns.max(from_ns);
     let end_ns = interval.end_ns();
     let length_ns = end_ns.checked_sub(start_ns).filter(|length| *length > 0)?;
@@ -223,5 +168,6 @@ fn row(interval: &Interval, from_ns: u64) -> Option<Row> {
             blocked_ns: length_ns - running_ns - runnable_ns,
         },
         sample: interval.sample,
+        waker,
     })
 }

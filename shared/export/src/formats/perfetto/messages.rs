@@ -94,6 +94,8 @@ pub(super) struct TrackDescriptor {
     pub(super) process: Option<ProcessDescriptor>,
     #[prost(message, optional, tag = "4")]
     pub(super) thread: Option<ThreadDescriptor>,
+    #[prost(uint64, optional, tag = "5")]
+    pub(super) parent_uuid: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -24,15 +24,16 @@ use profile::Profile;
 
 use self::ftrace::Switches;
 use self::interning::Interner;
-use self::lanes::Lanes;
+use self::lanes::{Lane, Wakes};
 use self::messages::{
     Clock, ClockSnapshot, StackSampleDefaults, SystemInfo, TracePacket, TracePacketDefaults,
     Utsname,
 };
 use self::packets::{Packets, time};
 use self::slices::Slices;
-use self::tracks::Threads;
+use self::tracks::{Threads, Uuids};
 use crate::format::{Format, Needs};
+use crate::lanes::Lanes;
 use crate::text::options::{Options, Written};
 
 /// Perfetto's numbers of clocks (`BuiltinClock`).
@@ -84,21 +85,29 @@ impl Format for Perfetto {
     ) -> io::Result<Written> {
         let mut packets = Packets::new(writer);
         let mut interner = Interner::new(profile);
-        let threads = Threads::new(profile);
+        let lanes = Lanes::new(profile);
+        let threads = Threads::new(profile, &lanes);
+        let mut uuids = Uuids::new(&threads);
         write_head(profile, &mut packets)?;
-        threads.write(profile, &mut packets)?;
+        threads.write(profile, &mut uuids, &mut packets)?;
         let mut slices = Slices::new(profile, &threads);
         slices.write_window(&mut interner, &mut packets)?;
-        for event in &profile.times.thread_events {
-            slices.write_event(event, &mut interner, &mut packets)?;
-        }
         let mut switches = Switches::new(profile, &threads);
-        let lanes = Lanes::new(profile, &threads);
-        for lane in lanes.iter(&threads) {
-            slices.write(lane, &mut interner, &mut packets)?;
-            switches.add(lane);
+        let wakes = Wakes::new(profile, &threads);
+        for &id in lanes.threads() {
+            for event in lanes.events(id) {
+                slices.write_event(event, &mut interner, &mut packets)?;
+            }
+            for span in lanes.requests(id) {
+                slices.write_request(span, &mut uuids, &mut interner, &mut packets)?;
+            }
+            if let Some(thread) = threads.place(id) {
+                let lane = Lane::new(&lanes, &wakes, id, thread);
+                slices.write(&lane, &mut interner, &mut packets)?;
+                switches.add(&lane);
+            }
         }
-        drop(lanes);
+        drop((lanes, wakes));
         switches.write(&mut packets)?;
         samples::write(profile, &mut interner, &mut packets)?;
         packets.finish()?;

@@ -1,20 +1,28 @@
 //! Slices of the threads' tracks: blocked, runnable and mixed intervals with stacks, what the
 //! threads waited for, and flows from wakers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 
-use profile::{Id, Labels, Profile, Sample, State, ThreadChange, ThreadEvent, Wait, Waker, Wakers};
+use profile::{
+    Id, Labels, Profile, RequestSpan, Sample, Stack, State, ThreadChange, ThreadEvent, Wait, Waker,
+    Wakers,
+};
 
 use super::interning::Interner;
-use super::lanes::{Lane, NOBODY, Row, waker};
+use super::lanes::{Lane, NOBODY, Row};
 use super::messages::{DebugAnnotation, INSTANT, SLICE_BEGIN, SLICE_END, TracePacket, TrackEvent};
 use super::packets::{Packets, time};
-use super::tracks::{PROFILE, Threads};
+use super::tracks::{PROFILE, Threads, Uuids};
+use crate::lanes::{lack, waker};
 use crate::measure::state_name;
-use crate::text::brief::waker_text;
-use crate::text::waits::{kind_text, labels};
+use crate::text::brief::brief;
+use crate::text::frames::thread_field;
+use crate::text::options::Ids;
+use crate::text::title::title;
+use crate::text::waits::{ended_by_text, holder_text, kind_text, resource_text};
 
 /// Category of intervals of several stays.
 const MIXED: &str = "mixed";
@@ -23,15 +31,19 @@ const MIXED: &str = "mixed";
 pub(super) struct Slices<'a> {
     profile: &'a Profile,
     threads: &'a Threads,
-    /// Names and annotations of the samples that wait alike.
+    /// Names and annotations of samples that have the same text.
     described: HashMap<Likeness, Described>,
-    /// Annotations of wakers.
-    wakers: HashMap<Id<Wakers>, DebugAnnotation>,
     flows: u64,
 }
 
-/// Fields of a sample on which its text depends.
-type Likeness = (Option<State>, Option<Id<Wait>>, Option<Id<Labels>>, bool);
+/// Fields of a sample on which its text depends, and its state.
+type Likeness = (
+    State,
+    Option<Id<Wait>>,
+    Option<Id<Wakers>>,
+    Option<Id<Labels>>,
+    bool,
+);
 
 /// The number of a name, and annotations.
 type Described = (u64, Rc<[DebugAnnotation]>);
@@ -42,7 +54,6 @@ impl<'a> Slices<'a> {
             profile,
             threads,
             described: HashMap::new(),
-            wakers: HashMap::new(),
             flows: 0,
         }
     }
@@ -57,10 +68,6 @@ impl<'a> Slices<'a> {
         let meta = &profile.meta;
         let start_ns = meta.window.start_ns;
         let end_ns = start_ns.saturating_add(meta.window.length_ns);
-        let name = match &*meta.tool {
-            "" => "window".to_owned(),
-            tool => format!("{tool} of {}", meta.targets),
-        };
         let texts = [
             ("tool", format!("{} {}", meta.tool, meta.tool_version)),
             ("command line", meta.command_line.join(" ")),
@@ -74,28 +81,17 @@ impl<'a> Slices<'a> {
         annotations
             .extend(least_ns.map(|least| interner.count("shortest own interval, ns", least)));
         let window = TrackEvent {
-            name_iid: interner.event(&name),
+            name_iid: interner.event(&title(profile)),
             debug_annotations: annotations,
             ..event(SLICE_BEGIN, PROFILE)
         };
         put(interner, packets, start_ns, window)?;
-        let lost = profile.losses.times;
-        let mut notes = Vec::new();
-        if lost > 0 {
-            notes.push(format!(
-                "lost: {lost} rows of the timeline are gaps in the lanes"
-            ));
-        }
-        if profile.times.is_empty() {
-            notes.push("no timeline: samples have no times, and are at the start".to_owned());
-        }
-        for note in notes {
-            let name_iid = interner.event(&note);
-            let note = TrackEvent {
-                name_iid,
+        if let Some(lack) = lack(profile) {
+            let lack = TrackEvent {
+                name_iid: interner.event(&lack),
                 ..event(INSTANT, PROFILE)
             };
-            put(interner, packets, start_ns, note)?;
+            put(interner, packets, start_ns, lack)?;
         }
         put(interner, packets, end_ns, event(SLICE_END, PROFILE))
     }
@@ -103,7 +99,7 @@ impl<'a> Slices<'a> {
     /// Writes the slices of a lane.
     pub(super) fn write(
         &mut self,
-        lane: Lane,
+        lane: &Lane,
         interner: &mut Interner,
         packets: &mut Packets,
     ) -> io::Result<()> {
@@ -121,10 +117,9 @@ impl<'a> Slices<'a> {
             };
             put(interner, packets, row.start_ns, slice)?;
             put(interner, packets, row.end_ns, event(SLICE_END, track))?;
-            let waker = lane.waker(&row);
-            if waker != NOBODY {
+            if row.waker != NOBODY {
                 self.flows += 1;
-                self.write_wake(lane, &row, waker, interner, packets)?;
+                self.write_wake(lane, &row, interner, packets)?;
                 let is_followed = rows.peek().is_some_and(|next| {
                     next.start_ns == row.end_ns && next.state() != Some(State::Running)
                 });
@@ -173,12 +168,10 @@ impl<'a> Slices<'a> {
             };
         };
         let (name_iid, annotations) = self.describe(state, sample, interner);
-        let mut annotations = annotations.to_vec();
-        annotations.extend(self.waker(sample, interner));
         let callstack_iid = interner.stack(sample.stack);
         TrackEvent {
             name_iid,
-            debug_annotations: annotations,
+            debug_annotations: annotations.to_vec(),
             callstack_iid,
             callstack_weight: callstack_iid.map(|_| row.shares.total_ns() as f64),
             ..begin
@@ -187,43 +180,30 @@ impl<'a> Slices<'a> {
 
     fn describe(&mut self, state: State, sample: &Sample, interner: &mut Interner) -> Described {
         let profile = self.profile;
-        let likeness = (Some(state), sample.wait, sample.labels, sample.is_sampled);
+        let likeness = (
+            state,
+            sample.wait,
+            sample.wakers,
+            sample.labels,
+            sample.is_sampled,
+        );
         let described = self.described.entry(likeness).or_insert_with(|| {
-            let name = profile
-                .wait(sample)
-                .map(|wait| kind_text(profile, wait.kind));
-            let labels = labels(profile, sample).into_iter();
-            let annotations = labels.map(|(key, value)| interner.annotation(key, &value));
-            let annotations = annotations.collect();
+            let name = profile.wait(sample);
+            let name = name.map(|wait| kind_text(profile, wait.kind));
             let name = name.as_deref().unwrap_or(state_name(state));
+            let annotations = annotations(profile, sample).into_iter();
+            let annotations = annotations.map(|(key, value)| interner.annotation(key, &value));
+            let annotations = annotations.collect();
             (interner.event(name), annotations)
         });
         described.clone()
     }
 
-    /// Returns the annotation of a sample's waker, if the wait does not have it.
-    fn waker(&mut self, sample: &Sample, interner: &mut Interner) -> Option<DebugAnnotation> {
-        let profile = self.profile;
-        let wakers = sample.wakers?;
-        if profile
-            .wait(sample)
-            .is_some_and(|wait| wait.ended_by.is_some())
-        {
-            return None;
-        }
-        let first = profile.wakers[wakers].first()?;
-        let annotation = self.wakers.entry(wakers);
-        let annotation = annotation
-            .or_insert_with(|| interner.annotation("ended by", &waker_text(profile, first)));
-        Some(*annotation)
-    }
-
     /// Writes the wake-up that ends a row on the track of the waker. The flow begins there.
     fn write_wake(
         &self,
-        lane: Lane,
+        lane: &Lane,
         row: &Row,
-        place: u32,
         interner: &mut Interner,
         packets: &mut Packets,
     ) -> io::Result<()> {
@@ -234,7 +214,7 @@ impl<'a> Slices<'a> {
             name_iid: interner.event(&format!("wakes {woken}")),
             flow_ids: vec![self.flows],
             callstack_iid: waker.and_then(|waker| interner.stack(waker.stack)),
-            ..event(INSTANT, self.threads.track(place))
+            ..event(INSTANT, self.threads.track(row.waker))
         };
         put(interner, packets, row.end_ns, wake)
     }
@@ -251,10 +231,10 @@ impl<'a> Slices<'a> {
         };
         let names = &self.profile.names;
         let name_iid = match change.change {
-            ThreadChange::Started => interner.event("started"),
-            ThreadChange::Ended => interner.event("ended"),
+            ThreadChange::Started => interner.event("thread started"),
+            ThreadChange::Ended => interner.event("thread ended"),
             ThreadChange::Executed(name) => interner.event(&format!("executed {}", names[name])),
-            ThreadChange::Renamed(name) => interner.event(&format!("renamed {}", names[name])),
+            ThreadChange::Renamed(name) => interner.event(&format!("renamed to {}", names[name])),
         };
         let instant = TrackEvent {
             name_iid,
@@ -262,6 +242,69 @@ impl<'a> Slices<'a> {
         };
         put(interner, packets, change.time_ns, instant)
     }
+
+    /// Writes a request span. Spans may overlap, so each has a track.
+    pub(super) fn write_request(
+        &self,
+        span: &RequestSpan,
+        uuids: &mut Uuids,
+        interner: &mut Interner,
+        packets: &mut Packets,
+    ) -> io::Result<()> {
+        let Some(thread) = self.threads.place(span.thread) else {
+            return Ok(());
+        };
+        let profile = self.profile;
+        let track = uuids.write(self.threads.track(thread), "requests", packets)?;
+        let parent = span
+            .parent
+            .and_then(|id| profile.times.request_spans.get(id));
+        let parent =
+            parent.map(|parent| interner.annotation("parent", &profile.names[parent.name]));
+        let begin = TrackEvent {
+            category_iids: vec![interner.category("request")],
+            name_iid: interner.event(&profile.names[span.name]),
+            debug_annotations: parent.into_iter().collect(),
+            ..event(SLICE_BEGIN, track)
+        };
+        put(interner, packets, span.start_ns, begin)?;
+        put(interner, packets, span.end_ns, event(SLICE_END, track))
+    }
+}
+
+/// Returns what is known of a sample beside its stack, as keys and texts.
+fn annotations<'a>(profile: &'a Profile, sample: &Sample) -> Vec<(&'a str, Cow<'a, str>)> {
+    let mut annotations: Vec<(&str, Cow<'_, str>)> = Vec::new();
+    let wait = profile.wait(sample);
+    if let Some(wait) = wait {
+        annotations.push(("wait", kind_text(profile, wait.kind).into()));
+        let resource = wait.resource.map(|resource| &profile.resources[resource]);
+        let resource = resource.map(|resource| resource_text(profile, resource));
+        annotations.extend(resource.map(|resource| ("resource", resource)));
+        let holder = wait.holder.map(|holder| holder_text(profile, holder));
+        annotations.extend(holder.map(|holder| ("holder", holder.into())));
+        annotations.push(("idleness", wait.idleness.name().into()));
+    }
+    if let Some(waker) = waker(profile, sample) {
+        let text = thread_field(profile, waker.comm, waker.thread, Ids::Thread);
+        annotations.push(("waker", text.into()));
+        if waker.stack != Stack::default() {
+            annotations.push(("waker_stack", brief(profile, waker.stack).into()));
+        }
+    } else if let Some(ended_by) = wait.and_then(|wait| wait.ended_by) {
+        annotations.push(("waker", ended_by_text(profile, ended_by).into()));
+    }
+    if sample.is_sampled {
+        annotations.push(("interval", "sampled".into()));
+    }
+    let labels = sample
+        .labels
+        .map_or(&[][..], |labels| &profile.labels[labels]);
+    annotations.extend(labels.iter().map(|label| {
+        let [key, value] = [label.key, label.value].map(|name| &*profile.names[name]);
+        (key, value.into())
+    }));
+    annotations
 }
 
 fn event(r#type: u32, track_uuid: u64) -> TrackEvent {

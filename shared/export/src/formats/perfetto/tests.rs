@@ -513,17 +513,17 @@ fn slices_have_stacks_waits_and_flows() {
     assert_eq!(
         lines("worker "),
         [
-            "380 instant \"renamed worker\"",
-            "0 begin \"lock: mutex\" (blocked) main;lock;schedule weight 300 reason=lock \
-             detail=mutex object=ledger ended by=app in unlock ← main idleness=unknown",
+            "380 instant \"renamed to worker\"",
+            "0 begin \"lock: mutex\" (blocked) main;lock;schedule weight 300 wait=lock: \
+             mutex resource=ledger idleness=unknown waker=app-10/10 waker_stack=wake ← unlock ← main",
             "300 end",
             "300 begin \"runnable\" (runnable) main;lock;schedule weight 50 <- flow 1",
             "350 end",
             "600 begin \"mostly blocked\" (mixed) running, ns=40 runnable, ns=10 blocked, ns=50",
             "700 end",
             "800 begin \"disk read: page cache\" (blocked) main;read;schedule weight 200 \
-             reason=disk read detail=page cache object=/var/data ended by=other in unlock ← main \
-             idleness=unknown",
+             wait=disk read: page cache resource=/var/data idleness=unknown waker=other-20/21 \
+             waker_stack=wake ← unlock ← main",
             "1000 end",
             "1000 instant \"woken\" <- flow 2",
         ]
@@ -543,7 +543,10 @@ fn slices_have_stacks_waits_and_flows() {
     );
     assert_eq!(
         lines("short "),
-        ["200 instant \"started\"", "350 instant \"ended\""]
+        [
+            "200 instant \"thread started\"",
+            "350 instant \"thread ended\""
+        ]
     );
     let file = lines("systemscope ");
     assert!(
@@ -552,7 +555,34 @@ fn slices_have_stacks_waits_and_flows() {
     );
     assert_eq!(
         file[1],
-        "0 instant \"lost: 3 rows of the timeline are gaps in the lanes\""
+        "0 instant \"3 rows of the timeline were lost: their times are gaps\""
+    );
+}
+
+#[test]
+fn requests_have_tracks_of_their_own() {
+    let bytes = written(&crate::timeline_fixture::timeline());
+    let trace = Message::read(&bytes);
+    let packets = trace.all(1).into_iter();
+    let tracks: Vec<Message> = packets.filter_map(|packet| packet.get(60)).collect();
+    let requests: Vec<_> = tracks
+        .iter()
+        .filter(|track| track.text(2) == "requests")
+        .collect();
+    assert_eq!(requests.len(), 2);
+    for track in requests {
+        let parent = tracks.iter().find(|it| it.number(1) == track.number(5));
+        assert_eq!(parent.unwrap().get(4).unwrap().number(1), 7);
+    }
+    let events = events(&trace);
+    let begun = events.iter().filter(|line| line.starts_with("requests "));
+    assert!(
+        begun.clone().any(|line| line.ends_with("(request)")),
+        "{events:?}"
+    );
+    assert!(
+        begun.clone().any(|line| line.contains(" parent=")),
+        "{events:?}"
     );
 }
 

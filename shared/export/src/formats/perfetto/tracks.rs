@@ -3,15 +3,48 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use profile::{Name, Process, Profile, ThreadChange, ThreadId, marker};
+use profile::{Process, Profile, ThreadId, marker};
 use prost::bytes::Bytes;
 
 use super::messages::{ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor};
 use super::packets::Packets;
+use crate::lanes::{LaneNames, Lanes};
 
-/// Track of what concerns the whole profile. Tracks of threads follow, then those of processes.
+/// Track of what concerns the whole profile. Tracks of threads follow, then all others.
 pub(super) const PROFILE: u64 = 1;
 const FIRST_THREAD: u64 = 2;
+
+/// Numbers of tracks that belong to no thread as a whole.
+pub(super) struct Uuids(u64);
+
+impl Uuids {
+    pub(super) fn new(threads: &Threads) -> Uuids {
+        Uuids(FIRST_THREAD + threads.ids.len() as u64)
+    }
+
+    fn add(&mut self) -> u64 {
+        self.0 += 1;
+        self.0 - 1
+    }
+
+    /// Writes the description of another track of a thread, and returns its number. Perfetto shows
+    /// tracks of one name together.
+    pub(super) fn write(
+        &mut self,
+        parent_uuid: u64,
+        name: &str,
+        packets: &mut Packets,
+    ) -> io::Result<u64> {
+        let uuid = self.add();
+        packets.put(descriptor(TrackDescriptor {
+            uuid,
+            parent_uuid: Some(parent_uuid),
+            name: Some(name.to_owned()),
+            ..TrackDescriptor::default()
+        }))?;
+        Ok(uuid)
+    }
+}
 
 /// Every thread that the file names, in the order of their IDs.
 pub(super) struct Threads {
@@ -20,41 +53,19 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn new(profile: &Profile) -> Threads {
-        let mut threads: BTreeMap<ThreadId, Option<Name>> = BTreeMap::new();
-        // The first name that is known wins, and an account has the last name of its thread.
-        let mut add = |id, name: Option<Name>| {
-            let known = threads.entry(id).or_default();
-            *known = known.or(name);
-        };
-        for thread in &profile.threads {
-            add(thread.id, Some(thread.comm));
-        }
-        for sample in profile.samples.keys() {
-            if let Some(id) = sample.thread {
-                add(id, Some(sample.comm));
-            }
-        }
-        for event in profile.times.thread_events.iter().rev() {
-            if let ThreadChange::Executed(name) | ThreadChange::Renamed(name) = event.change {
-                add(event.thread, Some(name));
-            }
-        }
+    pub(super) fn new(profile: &Profile, lanes: &Lanes) -> Threads {
+        let names = LaneNames::new(profile);
+        // Threads without rows: those of samples, and wakers. A waker has its name with it.
+        let mut threads: BTreeMap<ThreadId, &str> = BTreeMap::new();
         for waker in profile.wakers.iter().flatten() {
-            if let Some(id) = waker.thread {
-                add(id, Some(waker.comm));
-            }
+            threads.extend(waker.thread.map(|id| (id, &*profile.names[waker.comm])));
         }
-        let mut last = None;
-        for id in profile.times.threads() {
-            if last.replace(id) != Some(id) {
-                add(id, None);
-            }
+        let samples = profile.samples.keys().filter_map(|sample| sample.thread);
+        for id in lanes.threads().iter().copied().chain(samples) {
+            let name = threads.entry(id).or_insert(marker::UNNAMED);
+            *name = names.thread(id).unwrap_or(name);
         }
-        let name = |name: Option<Name>| {
-            let name = name.map_or(marker::UNNAMED, |name| &profile.names[name]);
-            Bytes::copy_from_slice(name.as_bytes())
-        };
+        let name = |name: &str| Bytes::copy_from_slice(name.as_bytes());
         Threads {
             ids: threads.keys().copied().collect(),
             names: threads.into_values().map(name).collect(),
@@ -95,7 +106,12 @@ impl Threads {
     }
 
     /// Writes the description of each track.
-    pub(super) fn write(&self, profile: &Profile, packets: &mut Packets) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        profile: &Profile,
+        uuids: &mut Uuids,
+        packets: &mut Packets,
+    ) -> io::Result<()> {
         packets.put(descriptor(TrackDescriptor {
             uuid: PROFILE,
             name: Some("systemscope".to_owned()),
@@ -105,15 +121,16 @@ impl Threads {
         let processes = profile.processes.iter();
         let processes = processes.filter_map(|process| Some((kernel_id(process.pid)?, process)));
         let processes: BTreeMap<i32, &Process> = processes.collect();
-        let uuids = FIRST_THREAD + self.len() as u64..;
-        for (uuid, (pid, process)) in uuids.zip(processes) {
+        let names = LaneNames::new(profile);
+        for (pid, process) in processes {
             let command_line = process.command_line.iter();
+            let name = names.process(process.pid);
             packets.put(descriptor(TrackDescriptor {
-                uuid,
+                uuid: uuids.add(),
                 process: Some(ProcessDescriptor {
                     pid: Some(pid),
                     cmdline: command_line.map(ToString::to_string).collect(),
-                    process_name: process.executable.to_string(),
+                    process_name: name.unwrap_or_default().to_owned(),
                 }),
                 ..TrackDescriptor::default()
             }))?;

@@ -53,7 +53,7 @@ impl<'a> Switches<'a> {
     }
 
     /// Adds a lane.
-    pub(super) fn add(&mut self, lane: Lane) {
+    pub(super) fn add(&mut self, lane: &Lane) {
         if self.threads.kernel_id(lane.thread).is_some() {
             add_stays(self.profile, lane, &self.ends, &mut self.stays);
         }

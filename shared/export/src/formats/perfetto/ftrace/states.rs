@@ -82,8 +82,7 @@ impl Ends {
 }
 
 /// Adds the stays of a lane.
-pub(super) fn add_stays(profile: &Profile, lane: Lane, ends: &Ends, stays: &mut Vec<Stay>) {
-    let Some(id) = lane.id() else { return };
+pub(super) fn add_stays(profile: &Profile, lane: &Lane, ends: &Ends, stays: &mut Vec<Stay>) {
     let mut walk = Walk {
         lane,
         now: Now::Unborn,
@@ -95,7 +94,7 @@ pub(super) fn add_stays(profile: &Profile, lane: Lane, ends: &Ends, stays: &mut 
     let mut rows = lane.rows().peekable();
     while let Some(row) = rows.next() {
         if let Some(last) = last.filter(|last| last.end_ns < row.start_ns) {
-            let is_dead = ends.has(id, last.start_ns, row.start_ns);
+            let is_dead = ends.has(lane.id, last.start_ns, row.start_ns);
             walk.stop(is_dead, last.end_ns);
         }
         let is_followed = rows.peek().is_some_and(|next| next.start_ns == row.end_ns);
@@ -105,8 +104,8 @@ pub(super) fn add_stays(profile: &Profile, lane: Lane, ends: &Ends, stays: &mut 
     let Some(last) = last else { return };
     let window = &profile.meta.window;
     let closes_ns = window.start_ns.saturating_add(window.length_ns);
-    if ends.has(id, last.start_ns, u64::MAX) || last.end_ns < closes_ns {
-        let is_dead = ends.has(id, last.start_ns, u64::MAX);
+    if ends.has(lane.id, last.start_ns, u64::MAX) || last.end_ns < closes_ns {
+        let is_dead = ends.has(lane.id, last.start_ns, u64::MAX);
         walk.stop(is_dead, last.end_ns);
     } else {
         walk.close(last.end_ns);
@@ -114,17 +113,17 @@ pub(super) fn add_stays(profile: &Profile, lane: Lane, ends: &Ends, stays: &mut 
 }
 
 /// Goes along a lane.
-struct Walk<'a, 'b> {
-    lane: Lane<'a>,
+struct Walk<'a> {
+    lane: &'a Lane<'a>,
     now: Now,
     /// Thread that ends the present wait.
     waker: u32,
     /// The wake-up since which the thread is runnable.
     woken: Option<(u64, u32)>,
-    stays: &'b mut Vec<Stay>,
+    stays: &'a mut Vec<Stay>,
 }
 
-impl Walk<'_, '_> {
+impl Walk<'_> {
     /// Adds a row. `is_followed` tells whether another begins at its end.
     fn add(&mut self, profile: &Profile, row: &Row, is_followed: bool) {
         match row.state() {
@@ -132,7 +131,7 @@ impl Walk<'_, '_> {
             Some(State::Runnable) => self.change(Now::Runnable, Leaves::Runnable, row.start_ns),
             Some(State::Blocked) => {
                 self.change(Now::Blocked, blocked(profile, row), row.start_ns);
-                self.waker = self.lane.waker(row);
+                self.waker = row.waker;
             }
             None => self.add_mixed(row, is_followed),
         }
