@@ -8,13 +8,13 @@
 
 #include "waker_hops.h"
 
-#define MOST_HOPS 8
+#define MAX_HOPS 8
 
 struct waker_chain_event {
 	u32 kind;
 	u32 hop_count;
 	u64 id;
-	u64 hops[MOST_HOPS];
+	u64 hops[MAX_HOPS];
 };
 
 USER_SPACE_KNOWS(struct, waker_chain_event);
@@ -23,12 +23,12 @@ USER_SPACE_KNOWS(struct, waker_chain_event);
 struct wake {
 	/* ID of the waker or of the chain under which the wait counts. */
 	u64 waker;
-	u64 hops[MOST_HOPS];
+	u64 hops[MAX_HOPS];
 	u32 hop_count;
 	u32 unused;
 };
 
-/* Maximum hops to follow, 1 to MOST_HOPS. */
+/* Maximum hops to follow, 1 to MAX_HOPS. */
 const volatile u32 chain_length = 1;
 
 const volatile bool filter_waker_pids = false;
@@ -74,7 +74,7 @@ static __noinline u64 publish_chain(struct wake *wake)
 	u64 *slot, hash = wake->hop_count;
 
 	__builtin_memcpy(chain.hops, wake->hops, sizeof(chain.hops));
-	for (u32 i = 0; i < MOST_HOPS; i++) {
+	for (u32 i = 0; i < MAX_HOPS; i++) {
 		if (i >= wake->hop_count)
 			break;
 		hash = hash_word(hash, wake->hops[i]);
@@ -94,7 +94,7 @@ static __always_inline void follow_chain(struct wake *wake, u64 waker,
 	u32 count = 1;
 
 	wake->hops[0] = waker;
-	for (u32 i = 1; i < MOST_HOPS; i++) {
+	for (u32 i = 1; i < MAX_HOPS; i++) {
 		if (!before || i >= chain_length || i > before->hop_count)
 			break;
 		wake->hops[i] = before->hops[i - 1];

@@ -64,7 +64,7 @@ pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
 /// Maximum length of the name of an awaited cgroup, with the final NUL.
 pub const CGROUP_NAME_LENGTH: usize = length(|place: &CgroupPlace| &place.name);
 /// Maximum hops of a chain of wakers.
-pub const MOST_HOPS: usize = length(|chain: &WakerChainEvent| &chain.hops);
+pub const MAX_HOPS: usize = length(|chain: &WakerChainEvent| &chain.hops);
 /// Number of periods whose spans programs count at once.
 pub const SPAN_SLOTS: usize = SpanLimits::SPAN_SLOTS.0 as usize;
 
@@ -86,7 +86,7 @@ pub const WAKER_STILL_BLOCKED: u64 = NoWaker::WAKER_STILL_BLOCKED.0 as u64;
 pub const WAKER_UNWANTED: u64 = NoWaker::WAKER_UNWANTED.0 as u64;
 
 /// Maximum levels between a thread's cgroup and a target cgroup.
-pub const MOST_CGROUP_LEVELS: usize = (shared::CGROUP_LEVELS * shared::CGROUP_CLIMBS) as usize;
+pub const MAX_CGROUP_LEVELS: usize = (shared::CGROUP_LEVELS * shared::CGROUP_CLIMBS) as usize;
 
 /// A thread's state on its clock, `enum thread_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

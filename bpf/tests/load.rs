@@ -20,7 +20,7 @@ fn every_program_loads() {
 /// of `include/linux/filter.h`. The verifier rounds each function's bytes up to [`ROUNDED_TO`]:
 /// check_max_stack_depth() of `kernel/bpf/verifier.c` in Linux 5.10. Later kernels round up
 /// less.
-const MOST_STACK: u64 = 512;
+const MAX_STACK: u64 = 512;
 const ROUNDED_TO: u64 = 32;
 
 /// Instruction: `struct bpf_insn` of `include/uapi/linux/bpf.h`.
@@ -111,7 +111,7 @@ fn chains_of_calls_have_room_on_the_stack_of_linux_5_10() {
             let stack = stack_of_chain(&code, &starts, 0);
             let name = program.name().to_string_lossy();
             assert!(
-                stack <= MOST_STACK,
+                stack <= MAX_STACK,
                 "{name} of {}: {stack} bytes of stack",
                 object.name
             );
@@ -119,5 +119,5 @@ fn chains_of_calls_have_room_on_the_stack_of_linux_5_10() {
         }
     }
     // Unwinding takes more than half of the limit.
-    assert!(deepest > MOST_STACK / 2, "{deepest} bytes are the deepest");
+    assert!(deepest > MAX_STACK / 2, "{deepest} bytes are the deepest");
 }

@@ -23,7 +23,7 @@ use systemscope_tests::{Finished, Running, Tool, Turn, Workload};
 
 const BETWEEN_SAMPLES: Duration = Duration::from_secs(2);
 /// Largest growth from the middle third to the last third, in percent.
-const MOST_GROWTH: f64 = 10.0;
+const MAX_GROWTH: f64 = 10.0;
 /// Number of processes a second. Each has four threads.
 const CHURN: u64 = 50;
 
@@ -93,7 +93,7 @@ fn row(table: &mut Table, tool: &str, what: &str, values: &[f64]) {
     let shown = thirds.map(|third| format!("{third:.0}"));
     let growth_shown = format!("{growth:+.1} %");
     let cells = [tool, what, &shown[0], &shown[1], &shown[2], &growth_shown];
-    table.row(&cells, Verdict::of(growth <= MOST_GROWTH));
+    table.row(&cells, Verdict::of(growth <= MAX_GROWTH));
 }
 
 fn held(pid: u32) -> Held {

@@ -60,7 +60,7 @@ int walk_stack(void *ctx)
  * these. The next variables have the frames that the kernel's helper would return, and
  * the ID of the stack if the cache has it.
  */
-u64 kernel_stack[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
+u64 kernel_stack[SAVED_STACK_WORDS + MAX_USER_REGISTERS];
 u64 kernel_stack_words;
 u64 kernel_frames[KERNEL_STACK_DEPTH];
 u32 kernel_depth;

@@ -51,7 +51,7 @@ static __always_inline bool is_limit(u32 end)
 	return end >= WAIT_END_QUOTA && end <= WAIT_END_REAL_TIME;
 }
 
-#define MOST_CLIENTS 8
+#define MAX_CLIENTS 8
 
 /* Clients for which a thread works. */
 struct work {
@@ -60,7 +60,7 @@ struct work {
 	 * last client, followed by the clients for which that client worked at that
 	 * time. The second half holds earlier clients.
 	 */
-	u64 clients[MOST_CLIENTS];
+	u64 clients[MAX_CLIENTS];
 	/* Last waker that woke the thread before the thread was off its CPU. */
 	u64 early_client;
 	/*

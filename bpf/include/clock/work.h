@@ -50,12 +50,12 @@ static __always_inline void work_for(struct work *work, u64 client,
 				     const struct work *client_work)
 {
 	if ((work->clients[0] | CLIENT_FLAGS) != (client | CLIENT_FLAGS)) {
-		for (u32 i = MOST_CLIENTS - 1; i > MOST_CLIENTS / 2; i--)
+		for (u32 i = MAX_CLIENTS - 1; i > MAX_CLIENTS / 2; i--)
 			work->clients[i] = work->clients[i - 1];
-		work->clients[MOST_CLIENTS / 2] = work->clients[0];
+		work->clients[MAX_CLIENTS / 2] = work->clients[0];
 	}
 	work->clients[0] = client;
-	for (u32 i = 1; i < MOST_CLIENTS / 2; i++)
+	for (u32 i = 1; i < MAX_CLIENTS / 2; i++)
 		work->clients[i] = client_work->clients[i - 1];
 }
 
@@ -77,7 +77,7 @@ static __always_inline u64 answer(struct work *work, u64 task)
 {
 	u64 found = 0;
 
-	for (u32 i = 0; i < MOST_CLIENTS; i++) {
+	for (u32 i = 0; i < MAX_CLIENTS; i++) {
 		if (!found)
 			found = answer_one(&work->clients[i], task);
 	}

@@ -72,7 +72,7 @@ USER_SPACE_KNOWS(enum, python_anchoring);
 USER_SPACE_KNOWS(struct, python_layout);
 
 /* Maximum position in a code object, larger than any code. */
-#define MOST_PYTHON_INSTRUCTIONS (1LL << 28)
+#define MAX_PYTHON_INSTRUCTIONS (1LL << 28)
 
 /* Capacity for a frame, and for the bytes that programs read of a code object. */
 #define PYTHON_BYTES 128
@@ -228,8 +228,8 @@ note_python_frame(struct chain_walk *chain, struct python_walk *walk,
 	else
 		instruction = word - code - layout->code_instructions;
 	if (!code || code % sizeof(u64) ||
-	    instruction <= -MOST_PYTHON_INSTRUCTIONS ||
-	    instruction >= MOST_PYTHON_INSTRUCTIONS)
+	    instruction <= -MAX_PYTHON_INSTRUCTIONS ||
+	    instruction >= MAX_PYTHON_INSTRUCTIONS)
 		return CHAIN_BROKEN;
 	if (!read_code(walk, layout->code_bytes, code + layout->code_start))
 		return CHAIN_READ_FAILED;

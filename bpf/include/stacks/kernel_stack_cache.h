@@ -73,7 +73,7 @@ struct saved_stack {
 	/* Address of the saved user registers, at the top. */
 	u64 registers;
 	/* Words from the stack pointer on, including most of the user registers. */
-	u64 words[SAVED_STACK_WORDS + MOST_USER_REGISTERS];
+	u64 words[SAVED_STACK_WORDS + MAX_USER_REGISTERS];
 	/*
 	 * Offset in words of the return address into the entry code; 0 for a stack that
 	 * must not be cached.
@@ -145,7 +145,7 @@ static __always_inline bool read_saved_stack(struct saved_stack *stack)
 	if (used > SAVED_STACK_WORDS * sizeof(u64) ||
 	    used <= (SWITCH_RETURN_ADDRESS + 1) * sizeof(u64))
 		return false;
-	bytes = used + MOST_USER_REGISTERS * sizeof(u64);
+	bytes = used + MAX_USER_REGISTERS * sizeof(u64);
 	/* The barrier keeps the comparison visible for the verifier. */
 	barrier_var(bytes);
 	if (bytes > sizeof(stack->words) ||

@@ -131,7 +131,7 @@ __noinline int restore_return_addresses(u64 sp)
 	dump = bpf_map_lookup_elem(&stack_dumps, &zero);
 	if (!dump)
 		return 0;
-	for (u32 i = 0; i < MOST_RETURN_INSTANCES; i++) {
+	for (u32 i = 0; i < MAX_RETURN_INSTANCES; i++) {
 		if (!instance)
 			break;
 		offset = BPF_CORE_READ(instance, stack) - sp;

@@ -27,7 +27,7 @@ struct preexisting_thread {
 	u64 stack;
 	/* Registers of the user stack; all 0 if there is none. */
 	struct user_registers registers;
-	struct replaced_return replaced_returns[MOST_REPLACED_RETURNS];
+	struct replaced_return replaced_returns[MAX_REPLACED_RETURNS];
 };
 
 USER_SPACE_KNOWS(struct, preexisting_thread);

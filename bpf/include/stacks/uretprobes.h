@@ -10,7 +10,7 @@
 #include "task.h"
 
 /* MAX_URETPROBE_DEPTH of kernel/events/uprobes.c */
-#define MOST_RETURN_INSTANCES 64
+#define MAX_RETURN_INSTANCES 64
 
 /*
  * Returns the address of the trampoline in @task's process; 0 if the task never hit a
@@ -43,7 +43,7 @@ __noinline u64 original_return_address(u64 slot)
 {
 	struct return_instance *instance = return_instances(current_task());
 
-	for (u32 i = 0; i < MOST_RETURN_INSTANCES; i++) {
+	for (u32 i = 0; i < MAX_RETURN_INSTANCES; i++) {
 		if (!instance)
 			break;
 		if (BPF_CORE_READ(instance, stack) == slot)
@@ -60,7 +60,7 @@ struct replaced_return {
 	u64 original;
 };
 
-#define MOST_REPLACED_RETURNS 4
+#define MAX_REPLACED_RETURNS 4
 
 /*
  * Stores the first entries of the kernel's list for @task, which is not running, in
@@ -72,7 +72,7 @@ describe_replaced_returns(struct replaced_return *returns,
 {
 	struct return_instance *instance = return_instances(task);
 
-	for (u32 i = 0; i < MOST_REPLACED_RETURNS; i++) {
+	for (u32 i = 0; i < MAX_REPLACED_RETURNS; i++) {
 		if (!instance)
 			break;
 		returns[i].slot = BPF_CORE_READ(instance, stack);

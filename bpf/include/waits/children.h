@@ -12,7 +12,7 @@
 #define P_PIDFD 3
 
 /* Maximum children that a search for the awaited child examines. */
-#define MOST_CHILDREN 64
+#define MAX_CHILDREN 64
 
 /*
  * Returns the child for which @task waited: the child with @id, an ID in the PID
@@ -30,7 +30,7 @@ static __noinline struct task_struct *awaited_child(struct task_struct *task,
 
 	if (level >= PID_NAMESPACE_DEPTH)
 		return NULL;
-	for (u32 i = 0; i < MOST_CHILDREN; i++) {
+	for (u32 i = 0; i < MAX_CHILDREN; i++) {
 		struct task_struct *child;
 		struct pid *pid;
 

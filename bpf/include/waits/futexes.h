@@ -13,7 +13,7 @@
 #include "waits/language_locks.h"
 
 /* PID_MAX_LIMIT of include/linux/threads.h */
-#define MOST_TIDS (4 << 20)
+#define MAX_TIDS (4 << 20)
 
 /*
  * Offset of the owner in glibc's mutex: struct __pthread_mutex_s of
@@ -72,7 +72,7 @@ static __always_inline void describe_futex(struct object_event *event,
 	event->operation = call->second_argument & FUTEX_CMD_MASK;
 	if (value == MUTEX_WITH_WAITERS ||
 	    (!(call->second_argument & FUTEX_PRIVATE_FLAG) &&
-	     value <= MOST_TIDS))
+	     value <= MAX_TIDS))
 		event->value = value;
 	if (has_callers_ids(task))
 		event->tid = holder;

@@ -19,7 +19,7 @@ static __always_inline u64 as_number(const void *pointer)
 #define STACK_CHUNK 6
 #define STACK_CHUNKS 86
 /* Maximum candidates that a search examines. */
-#define MOST_FOUND 32
+#define MAX_FOUND 32
 
 /*
  * Searches the kernel stack of a task off the CPU from @at to @end for @value or
@@ -125,7 +125,7 @@ static __always_inline struct file *polled_file(struct task_struct *task)
 {
 	u64 at = BPF_CORE_READ(task, SAVED_STACK_POINTER);
 
-	for (u32 i = 0; i < MOST_FOUND; i++) {
+	for (u32 i = 0; i < MAX_FOUND; i++) {
 		struct poll_wqueues *queues;
 		struct file *file;
 		u32 entries;
@@ -168,7 +168,7 @@ static __always_inline struct inode *faulted_inode(struct task_struct *task)
 {
 	u64 at = BPF_CORE_READ(task, SAVED_STACK_POINTER);
 
-	for (u32 i = 0; i < MOST_FOUND; i++) {
+	for (u32 i = 0; i < MAX_FOUND; i++) {
 		struct wait_queue_entry *wait;
 		struct wait_page_queue *queue;
 		struct address_space *mapping;

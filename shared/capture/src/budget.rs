@@ -11,10 +11,10 @@ use std::io::{self, BufRead, Read};
 use super::Error;
 
 /// Maximum rows of all kinds.
-const MOST_ROWS: u64 = 1 << 26;
+const MAX_ROWS: u64 = 1 << 26;
 /// Maximum sum of all values, events and times of threads. 20,000 threads reach a third of it in a
 /// day. Sums over several files do not overflow.
-const MOST_COUNTED: u64 = 1 << 62;
+const MAX_COUNTED: u64 = 1 << 62;
 
 /// A bound that grows with a file.
 #[derive(Clone, Copy)]
@@ -82,7 +82,7 @@ impl Budget<'_> {
         let each = size_of::<Row>() + 24;
         self.rows = self.rows.saturating_add(rows as u64);
         self.held = (self.held).saturating_add((rows * each + beside) as u64);
-        if self.rows > MOST_ROWS {
+        if self.rows > MAX_ROWS {
             return Err(Error::Damaged("it has too many rows"));
         }
         self.check(HELD, self.held)
@@ -97,7 +97,7 @@ impl Budget<'_> {
     /// Adds numbers that readers sum up.
     pub(super) fn take_counts<const N: usize>(&mut self, counts: [u64; N]) -> Result<(), Error> {
         self.counted = counts.into_iter().fold(self.counted, u64::saturating_add);
-        if self.counted > MOST_COUNTED {
+        if self.counted > MAX_COUNTED {
             Err(Error::Damaged(
                 "its times add up to more than threads can live",
             ))

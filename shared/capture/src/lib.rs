@@ -33,15 +33,15 @@ pub const VERSION: u8 = 2;
 /// Maximum bytes of one record. Writers split longer records.
 const LONGEST_RECORD: usize = 1 << 22;
 /// Maximum fields of one record. Writers put [`ROWS`] rows into one.
-const MOST_FIELDS: usize = 4 * ROWS;
+const MAX_FIELDS: usize = 4 * ROWS;
 /// Rows that a writer puts into a record.
 const ROWS: usize = 4096;
 /// Maximum captures in one file; wallclock writes two.
-const MOST_CAPTURES: usize = 64;
+const MAX_CAPTURES: usize = 64;
 /// Maximum frames of a stack. Recorders write up to 1024 native frames and 1024 frames of a
 /// language. The limit is eight times that number, because the compiler can inline several
 /// functions at one frame.
-pub const MOST_DEPTH: usize = 1 << 14;
+pub const MAX_DEPTH: usize = 1 << 14;
 
 #[rustfmt::skip]
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::restriction)]

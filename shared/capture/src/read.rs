@@ -9,7 +9,7 @@ use zstd::Decoder;
 
 use super::budget::{Budget, Counted};
 use super::rows::{More, Rows};
-use super::{Error, LONGEST_RECORD, MAGIC, MOST_CAPTURES, MOST_FIELDS, VERSION, proto, times};
+use super::{Error, LONGEST_RECORD, MAGIC, MAX_CAPTURES, MAX_FIELDS, VERSION, proto, times};
 use profile::Profile;
 
 /// Complete records of a capture, and the error that ended it.
@@ -47,7 +47,7 @@ pub fn read_all(reader: impl BufRead) -> Result<Vec<Profile>, Error> {
     let mut budget = Budget::new(&packed);
     let mut profiles = Vec::new();
     while profiles.is_empty() || has_more(&mut reader)? {
-        if profiles.len() == MOST_CAPTURES {
+        if profiles.len() == MAX_CAPTURES {
             return Err(Error::Damaged("it has too many parts"));
         }
         profiles.push(whole(read_one(&mut reader, &mut budget)?)?);
@@ -65,7 +65,7 @@ pub fn read_what_is_whole(reader: impl BufRead) -> Result<Vec<Partial>, Error> {
     let mut budget = Budget::new(&packed);
     let mut partials = vec![read_one(&mut reader, &mut budget)?];
     while partials.last().is_some_and(|last| last.error.is_none()) && has_more(&mut reader)? {
-        let next = if partials.len() < MOST_CAPTURES {
+        let next = if partials.len() < MAX_CAPTURES {
             read_one(&mut reader, &mut budget)
         } else {
             Err(Error::Damaged("it has too many parts"))
@@ -168,7 +168,7 @@ fn next_record(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<pro
         return Err(Error::CutOff);
     }
     // A field of two bytes can take a hundred bytes in memory.
-    if count_fields(&bytes) > MOST_FIELDS {
+    if count_fields(&bytes) > MAX_FIELDS {
         return Err(Error::Damaged("a record has too many rows"));
     }
     proto::Record::decode(&bytes[..]).map_err(|_| Error::Damaged("a record is no message"))
@@ -180,7 +180,7 @@ fn count_fields(mut record: &[u8]) -> usize {
     let mut fields = 0;
     while let Some((mut message, rest)) = next_field(record) {
         record = rest;
-        while fields <= MOST_FIELDS
+        while fields <= MAX_FIELDS
             && let Some((_, rest)) = next_field(message)
         {
             message = rest;

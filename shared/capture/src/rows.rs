@@ -7,7 +7,7 @@ use super::budget::Budget;
 use super::kinds;
 use super::proto::{self, record::Kind};
 use super::waits::LabelMeaning;
-use super::{Error, MOST_DEPTH, times};
+use super::{Error, MAX_DEPTH, times};
 use profile::{
     Bursts, Clock, Ending, Frame, Function, Id, Label, Labels, Lengths, Losses, Meta, Module,
     ModuleKind, Name, Process, Profile, Rate, Resource, Sample, Sampling, Stack, StackId, State,
@@ -329,7 +329,7 @@ impl Rows {
             let callers = row(&self.stacks, callers)?;
             let leaf = row(&self.frames, leaf)?;
             let depth = callers.depth + 1;
-            if depth as usize > MOST_DEPTH {
+            if depth as usize > MAX_DEPTH {
                 return Err(Error::Damaged("a stack is deeper than any recorder writes"));
             }
             let frame = &self.profile.frames[leaf];

@@ -434,7 +434,7 @@ fn more_rows_than_the_size_allows_are_damage_over_all_parts_of_a_file() {
     let partials = read_what_is_whole(&parts[..]).unwrap();
     assert!((2..20).contains(&partials.len()));
     // Each field of a record can take a hundred bytes.
-    let crowded = of_records([processes(MOST_FIELDS + 1)]);
+    let crowded = of_records([processes(MAX_FIELDS + 1)]);
     assert_eq!(damage(&crowded), "a record has too many rows");
     // A megabyte of zeros in a field that a later version wrote.
     let mut later = vec![0xf2, 0x01, 0x80, 0x80, 0x40];
@@ -489,7 +489,7 @@ fn deep(depth: u32, samples: usize) -> Vec<u8> {
 
 #[test]
 fn stacks_deeper_than_a_recorder_writes_are_damage() {
-    let most = u32::try_from(MOST_DEPTH).unwrap();
+    let most = u32::try_from(MAX_DEPTH).unwrap();
     assert!(read(&deep(most, 1)[..]).is_ok());
     let message = "a stack is deeper than any recorder writes";
     assert_eq!(damage(&deep(most + 1, 1)), message);
@@ -523,10 +523,10 @@ fn captures_behind_each_other_are_read_one_by_one() {
     let partials = read_what_is_whole(cut).unwrap();
     let errors = partials.iter().map(|partial| partial.error.is_some());
     assert!(errors.eq([false, true]));
-    let many = first.repeat(MOST_CAPTURES + 1);
+    let many = first.repeat(MAX_CAPTURES + 1);
     assert!(matches!(read_all(&many[..]), Err(Error::Damaged(_))));
     let partials = read_what_is_whole(&many[..]).unwrap();
-    assert_eq!(partials.len(), MOST_CAPTURES);
+    assert_eq!(partials.len(), MAX_CAPTURES);
     // The last partial has an error because captures were left out.
     assert!(partials.last().unwrap().error.is_some());
 }

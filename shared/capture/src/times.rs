@@ -14,7 +14,7 @@ use profile::{
 };
 
 /// Maximum CPUs of a machine: eight times the maximum of Linux on x86-64.
-const MOST_CPUS: u32 = 1 << 16;
+const MAX_CPUS: u32 = 1 << 16;
 
 /// Number of an interval that passed in several states.
 const MIXED: u32 = 4;
@@ -419,7 +419,7 @@ pub(super) fn take_request_spans(
 }
 
 fn checked_cpu(cpu: u32) -> Result<u32, Error> {
-    if cpu >= MOST_CPUS {
+    if cpu >= MAX_CPUS {
         return Err(Error::Damaged("a CPU has a number beyond any machine's"));
     }
     Ok(cpu)

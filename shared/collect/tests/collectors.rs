@@ -24,7 +24,7 @@ const STACKS: StackChoice = StackChoice {
     kernel: false,
     walking: Walking {
         call_graph: CallGraph::Fp,
-        max_stack: Walking::MOST_FRAMES,
+        max_stack: Walking::MAX_FRAMES,
         languages: Languages::Known,
         shows_runtime: false,
     },

@@ -27,7 +27,7 @@ const STACKS: StackChoice = StackChoice {
     kernel: false,
     walking: Walking {
         call_graph: CallGraph::Auto,
-        max_stack: Walking::MOST_FRAMES,
+        max_stack: Walking::MAX_FRAMES,
         languages: Languages::Only(WITH_TOY),
         shows_runtime: false,
     },

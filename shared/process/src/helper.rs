@@ -17,18 +17,18 @@ use rustix::net::{
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 /// Maximum number of bytes in an answer.
-pub(crate) const MOST_BYTES: usize = 64 << 10;
+pub(crate) const MAX_BYTES: usize = 64 << 10;
 /// Smallest page size of any supported processor, in bytes. The helper reads memory page by page,
 /// so that it keeps the bytes before an unreadable page.
 pub(crate) const PAGE: usize = 4096;
 /// Size of the number before the bytes of an answer, in bytes.
 const HEADER: usize = size_of::<u64>();
 const REQUEST: usize = 3 * size_of::<u64>();
-/// Maximum number of pages that [`MOST_BYTES`] bytes can touch.
-const MOST_PAGES: usize = MOST_BYTES / PAGE + 1;
+/// Maximum number of pages that [`MAX_BYTES`] bytes can touch.
+const MAX_PAGES: usize = MAX_BYTES / PAGE + 1;
 
 /// Time for which the helper may wait for a CPU without counting as blocked.
-const MOST_STARVED: Duration = Duration::from_secs(5);
+const MAX_STARVED: Duration = Duration::from_secs(5);
 
 /// Process that reads on behalf of this process. It ends when its socket is closed.
 pub(crate) struct Helper {
@@ -73,7 +73,7 @@ impl Helper {
         })
     }
 
-    /// Reads up to `buffer.len()` bytes, at most [`MOST_BYTES`], and returns the number of bytes.
+    /// Reads up to `buffer.len()` bytes, at most [`MAX_BYTES`], and returns the number of bytes.
     /// For memory that cannot be read this number is 0.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Helper {
         buffer: &mut [u8],
         deadline: Duration,
     ) -> io::Result<usize> {
-        let length = buffer.len().min(MOST_BYTES);
+        let length = buffer.len().min(MAX_BYTES);
         self.send(source, length)?;
         self.wait(deadline)?;
         let mut header = [0; HEADER];
@@ -131,7 +131,7 @@ impl Helper {
             match poll(&mut sources, Some(&timeout)) {
                 // On a busy machine the helper may not have run yet. The target does not cause such
                 // a delay.
-                Ok(0) if self.is_runnable() && begun.elapsed() < MOST_STARVED => {
+                Ok(0) if self.is_runnable() && begun.elapsed() < MAX_STARVED => {
                     end = Instant::now() + deadline;
                 }
                 Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
@@ -177,9 +177,9 @@ fn serve(socket: i32) -> ! {
         libc::chdir(c"/".as_ptr());
         BorrowedFd::borrow_raw(0)
     };
-    let mut answer = [0_u8; HEADER + MOST_BYTES];
+    let mut answer = [0_u8; HEADER + MAX_BYTES];
     while let Some((words, file)) = receive(socket) {
-        let length = (words[2] as usize).min(MOST_BYTES);
+        let length = (words[2] as usize).min(MAX_BYTES);
         let (header, bytes) = answer.split_at_mut(HEADER);
         let bytes = &mut bytes[..length];
         let count = match file {
@@ -236,7 +236,7 @@ fn read_memory(tid: u64, address: u64, buffer: &mut [u8]) -> usize {
         iov_base: std::ptr::null_mut(),
         iov_len: 0,
     };
-    let mut pages = [empty; MOST_PAGES];
+    let mut pages = [empty; MAX_PAGES];
     let mut used = 0;
     let mut covered = 0;
     for page in &mut pages {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::helper::{MOST_BYTES, PAGE};
+use crate::helper::{MAX_BYTES, PAGE};
 use crate::reads::read_memory;
 use crate::threads::living_thread;
 
@@ -43,7 +43,7 @@ impl ProcessMemory {
     pub fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let mut count = 0;
-        for piece in bytes.chunks_mut(MOST_BYTES) {
+        for piece in bytes.chunks_mut(MAX_BYTES) {
             let Some(address) = start.checked_add(count as u64) else {
                 break;
             };

@@ -14,7 +14,7 @@ use crate::helper::{Helper, Source};
 const DEADLINE: Duration = Duration::from_millis(200);
 /// Maximum number of helpers that are left behind. After that many, this program reads no memory
 /// any more. Targets therefore delay it by at most this many times `DEADLINE`.
-const MOST_LEFT_BEHIND: usize = 4;
+const MAX_LEFT_BEHIND: usize = 4;
 /// Maximum number of bytes that are read of a command line. The kernel allows gigabytes.
 const LONGEST_COMMAND_LINE: usize = 64 << 10;
 
@@ -76,7 +76,7 @@ pub(crate) fn read_memory(pid: u32, tid: u32, address: u64, buffer: &mut [u8]) -
 
 impl Reads {
     fn read(&mut self, pid: u32, source: Source<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.unanswered.contains(&pid) || self.left_behind >= MOST_LEFT_BEHIND {
+        if self.unanswered.contains(&pid) || self.left_behind >= MAX_LEFT_BEHIND {
             self.unanswered.insert(pid);
             return Err(ErrorKind::TimedOut.into());
         }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Maximum number of threads that are examined in place of a thread that has ended. Further ended
 /// threads exist only under a debugger.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 
 /// Returns the ID of a living thread of process `pid`, preferably `pid` itself; `None` if no thread
 /// lives.
@@ -22,7 +22,7 @@ pub fn living_thread(pid: u32) -> Option<u32> {
         return Some(pid);
     }
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let mut threads = threads.take(MOST_THREADS).flatten();
+    let mut threads = threads.take(MAX_THREADS).flatten();
     threads.find_map(|thread| {
         let tid = thread.file_name().to_str()?.parse().ok()?;
         is_alive(&thread.path()).then_some(tid)

@@ -6,7 +6,7 @@ use profile::{Process, Profile, Text, text};
 
 /// Maximum number of parents searched for a command line. In a file, processes can be each other's
 /// parents.
-const MOST_PARENTS: usize = 32;
+const MAX_PARENTS: usize = 32;
 
 /// The processes of a profile by PID.
 pub struct Known<'a> {
@@ -54,7 +54,7 @@ impl<'a> Known<'a> {
     #[must_use]
     pub fn command_line(&self, pid: u32, name: &str) -> String {
         let mut asked = pid;
-        for _ in 0..MOST_PARENTS {
+        for _ in 0..MAX_PARENTS {
             if let Some(command_line) = self.own_command_line(asked) {
                 return command_line;
             }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// Maximum number of ancestors listed per process. A file can name any number of ancestors.
-const MOST_ANCESTORS: usize = 32;
+const MAX_ANCESTORS: usize = 32;
 
 /// A candidate for the list.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +40,7 @@ pub(super) fn listed(nodes: &[Node], limit: usize) -> Vec<Listed> {
     let mut chosen: HashSet<usize> = HashSet::new();
     for place in busiest(nodes, limit) {
         let ancestors = std::iter::successors(Some(place), |place| parent(*place));
-        chosen.extend(ancestors.take(1 + MOST_ANCESTORS));
+        chosen.extend(ancestors.take(1 + MAX_ANCESTORS));
     }
 
     let mut by_start: Vec<usize> = chosen.iter().copied().collect();

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// Maximum number of reasons whose text is kept. Further reasons are only counted.
-const MOST_NOTES: usize = 16;
+const MAX_NOTES: usize = 16;
 
 /// Counts of data that could not be read, and the first reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Losses {
 impl Losses {
     /// Adds a reason, up to the maximum number.
     pub(crate) fn note(&mut self, what: &str, reason: impl Display) {
-        if self.notes.len() < MOST_NOTES {
+        if self.notes.len() < MAX_NOTES {
             self.notes.push(format!("{what}: {reason}"));
         }
     }
@@ -50,7 +50,7 @@ mod tests {
         for _ in 0..1000 {
             losses.note("/tmp/a", "no");
         }
-        assert_eq!(losses.notes.len(), MOST_NOTES);
+        assert_eq!(losses.notes.len(), MAX_NOTES);
         assert_eq!(losses.notes[0], "/tmp/a: no");
     }
 }

@@ -11,7 +11,7 @@ use super::interpreted_frames::InterpretedFrames;
 use super::thread_memory::ThreadMemory;
 
 /// Capacity for waiting dumps, in bytes.
-const MOST_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 /// Maximum time that a dump waits for tables. After that, it is unwound with the tables that exist.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -133,7 +133,7 @@ impl Dumps {
     /// Adds a dump. Returns the dump if the capacity is used up.
     pub(crate) fn add(&mut self, dumped: Dumped) -> Option<Dumped> {
         let size = dumped.stack.bytes.len();
-        if self.bytes + size > MOST_BYTES {
+        if self.bytes + size > MAX_BYTES {
             return Some(dumped);
         }
         self.bytes += size;

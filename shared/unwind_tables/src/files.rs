@@ -22,7 +22,7 @@ use super::space::FileTable;
 
 /// Maximum number of threads that build tables. More threads would slow the machine down
 /// noticeably.
-const MOST_BUILDERS: usize = 4;
+const MAX_BUILDERS: usize = 4;
 
 /// Time for which an unused table is kept. Processes close and reopen libraries, and a program may
 /// run many times in sequence.
@@ -30,7 +30,7 @@ const KEPT: Duration = Duration::from_secs(10);
 
 /// Maximum number of bytes that are read and decompressed for the tables of one process, whatever
 /// sizes its files state. A browser's files take a tenth of this.
-const MOST_READ: u64 = 1 << 30;
+const MAX_READ: u64 = 1 << 30;
 
 /// Number of bytes that may still be read of the files that one process was the first to map.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub(crate) struct Allowance(Arc<AtomicU64>);
 
 impl Default for Allowance {
     fn default() -> Allowance {
-        Allowance(Arc::new(MOST_READ.into()))
+        Allowance(Arc::new(MAX_READ.into()))
     }
 }
 
@@ -302,7 +302,7 @@ fn start_builders(languages: &'static [&'static dyn Language]) -> (Sender<Job>, 
     let (jobs, waiting) = mpsc::channel::<Job>();
     let (done, outcomes) = mpsc::channel();
     let waiting = Arc::new(Mutex::new(waiting));
-    let builders = thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_BUILDERS));
+    let builders = thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MAX_BUILDERS));
     for _ in 0..builders {
         let (waiting, done) = (Arc::clone(&waiting), done.clone());
         // If no thread starts, sending a job fails.
@@ -346,7 +346,7 @@ mod tests {
             Counted { file, allowance }.charge(size)
         };
         let refused = |size| charge(size).is_err_and(|e| e.kind() == ErrorKind::QuotaExceeded);
-        let size = MOST_READ / 4;
+        let size = MAX_READ / 4;
         for _ in 0..3 {
             charge(size).unwrap();
         }

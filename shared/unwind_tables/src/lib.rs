@@ -45,12 +45,12 @@ pub use walking::{Languages, Walking};
 /// start processes all the time are slowed down by at most this share.
 const SCAN_SHARE: u32 = 10;
 /// Maximum time for reading mappings that may be saved up.
-const MOST_SAVED: Duration = Duration::from_millis(200);
+const MAX_SAVED: Duration = Duration::from_millis(200);
 /// Pause before the mappings of a process are read again, as a multiple of the time that the last
 /// read took.
 const RESCAN_PAUSE: u32 = 10;
 /// Maximum number of dumps that are on their way to user space or wait to be unwound.
-pub const MOST_DUMPS: usize = 64;
+pub const MAX_DUMPS: usize = 64;
 /// Interval between updates of the number of dumps that programs may send.
 const ALLOW_INTERVAL: Duration = Duration::from_millis(20);
 /// Times after the start of a program at which its mappings are read. A program maps its libraries
@@ -61,7 +61,7 @@ const FIRST_SCANS: [Duration; 3] = [
     Duration::from_millis(300),
 ];
 /// Maximum number of scheduled scans of new programs.
-const MOST_FIRST_SCANS: usize = 1024;
+const MAX_FIRST_SCANS: usize = 1024;
 /// Interval between sweeps of ended processes.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -141,7 +141,7 @@ impl<'a> Unwinder<'a> {
             notes: Notes::default(),
             crowded_out: HashSet::new(),
             is_any_awaited: false,
-            saved: MOST_SAVED,
+            saved: MAX_SAVED,
             worked: now,
             allowed: now,
             swept: now,
@@ -191,7 +191,7 @@ impl<'a> Unwinder<'a> {
 
     /// Schedules the scans of a process that has begun to run a program.
     pub fn schedule_scans(&mut self, process: Process) {
-        if self.begun.len() + FIRST_SCANS.len() <= MOST_FIRST_SCANS {
+        if self.begun.len() + FIRST_SCANS.len() <= MAX_FIRST_SCANS {
             let now = Instant::now();
             let scans = FIRST_SCANS.map(|after| (now + after, process));
             self.begun.extend(scans);
@@ -261,7 +261,7 @@ impl<'a> Unwinder<'a> {
             return None;
         }
         self.allowed = Instant::now();
-        Some(MOST_DUMPS.saturating_sub(self.dumps.len()) as i64)
+        Some(MAX_DUMPS.saturating_sub(self.dumps.len()) as i64)
     }
 
     /// Unwinds the remaining dumps. Waits at most 5 s for their tables, and then uses the tables
@@ -539,7 +539,7 @@ impl<'a> Unwinder<'a> {
 
 /// Returns the time that may be spent on scans, from the time left over and the elapsed time.
 fn saved(left: Duration, passed: Duration) -> Duration {
-    (left + passed / SCAN_SHARE).min(MOST_SAVED)
+    (left + passed / SCAN_SHARE).min(MAX_SAVED)
 }
 
 /// Returns the CPU time that a process has used, in clock ticks: `utime` and `stime` of proc(5),

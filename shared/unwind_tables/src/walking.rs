@@ -7,7 +7,7 @@ use loader::{OpenObject, Result};
 use super::CallGraph;
 
 // Readers of captures refuse deeper stacks. The factor leaves capacity for inlined functions.
-const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= capture::MOST_DEPTH);
+const _: () = assert!(8 * (STACK_DEPTH + CHAIN_DEPTH) <= capture::MAX_DEPTH);
 
 /// Languages whose functions are shown between native functions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,7 +105,7 @@ pub struct Walking {
 
 impl Walking {
     /// Maximum number of frames that a user can ask for.
-    pub const MOST_FRAMES: usize = STACK_DEPTH;
+    pub const MAX_FRAMES: usize = STACK_DEPTH;
 
     /// Sets the constants that tell programs how to unwind.
     ///
@@ -126,7 +126,7 @@ impl Default for Walking {
     fn default() -> Walking {
         Walking {
             call_graph: CallGraph::Auto,
-            max_stack: Walking::MOST_FRAMES,
+            max_stack: Walking::MAX_FRAMES,
             languages: Languages::Known,
             shows_runtime: false,
         }

@@ -72,29 +72,29 @@ fn programs(table: &mut Table, server: &Server, contenders: &[Profiler]) {
     let find = |name: &str| all.iter().find(|figures| figures.subject.name == name);
     let most = if user_stacks_can_wait() { 0.13 } else { 0.27 };
     // Largest ratio of the cost with reasons to the cost without reasons.
-    const MOST_FOR_REASONS: f64 = 1.1;
+    const MAX_FOR_REASONS: f64 = 1.1;
     // Largest ratio of the cost with a timeline to the cost without one.
-    const MOST_FOR_TIMELINE: f64 = 1.15;
+    const MAX_FOR_TIMELINE: f64 = 1.15;
     for figures in &all {
         let (bound, verdict) = match (figures.subject.name.as_str(), find(THEIRS)) {
             (WITH_REASONS, _) => {
                 let ratios = figures.ratios(find(OURS).expect("our own"));
                 (
                     format!(
-                        "at most {MOST_FOR_REASONS} of what it is without, is {}",
+                        "at most {MAX_FOR_REASONS} of what it is without, is {}",
                         format_spread(&ratios, 2)
                     ),
-                    Verdict::of(median(ratios) <= MOST_FOR_REASONS),
+                    Verdict::of(median(ratios) <= MAX_FOR_REASONS),
                 )
             }
             (TIMELINE, _) => {
                 let ratios = figures.ratios(find(WALLCLOCK).expect("our own"));
                 (
                     format!(
-                        "at most {MOST_FOR_TIMELINE} of what it is without, is {}",
+                        "at most {MAX_FOR_TIMELINE} of what it is without, is {}",
                         format_spread(&ratios, 2)
                     ),
-                    Verdict::of(median(ratios) <= MOST_FOR_TIMELINE),
+                    Verdict::of(median(ratios) <= MAX_FOR_TIMELINE),
                 )
             }
             (OURS | WALLCLOCK, Some(theirs)) => {

@@ -21,15 +21,15 @@ const WINDOW: Duration = Duration::from_millis(1000);
 const FEW: u64 = 1;
 const MANY: u64 = 20;
 /// Largest cost of [`MANY`] frames in ns, at the switch off the CPU and the switch back together.
-const MOST_NS: f64 = 2000.0;
+const MAX_NS: f64 = 2000.0;
 /// Largest ratio of a switch's cost with Python support to the cost without it, in a process
 /// without Python.
-const MOST_RATIO: f64 = 1.02;
+const MAX_RATIO: f64 = 1.02;
 const ROUNDS_OF_REQUESTS: usize = 9;
 const CONNECTIONS: u32 = 16;
 const SECONDS: u32 = 2;
 /// Largest loss of a server's requests a second, in percent.
-const MOST_PERCENT: f64 = 3.0;
+const MAX_PERCENT: f64 = 3.0;
 const OURS: &str = "offcputime -p PID -m 1000";
 
 /// Measures a Python thread that sleeps for a moment over and over, below few and below many
@@ -67,11 +67,11 @@ pub(crate) fn frames(table: &mut Table) {
             &format!("{}, {a_frame:.0} a function", format_spread(&added, 0)),
             BPF_TIME,
             &format!(
-                "at most {MOST_NS}; without {}",
+                "at most {MAX_NS}; without {}",
                 format_spread(&none.values, 0)
             ),
         ];
-        table.row(&cells, Verdict::of(median(added) <= MOST_NS));
+        table.row(&cells, Verdict::of(median(added) <= MAX_NS));
     }
 }
 
@@ -108,10 +108,10 @@ pub(crate) fn without_python(table: &mut Table) {
     };
     let (noise, ratios) = (median(again.ratios(none)), with.ratios(none));
     let bound = format!(
-        "at most {MOST_RATIO} of what it is without, is {}; without again {noise:.2}",
+        "at most {MAX_RATIO} of what it is without, is {}; without again {noise:.2}",
         format_spread(&ratios, 2)
     );
-    let holds = median(ratios) <= MOST_RATIO;
+    let holds = median(ratios) <= MAX_RATIO;
     let cells = [
         "ns a stop of a ping-pong without Python",
         &with.subject.name,
@@ -119,7 +119,7 @@ pub(crate) fn without_python(table: &mut Table) {
         BPF_TIME,
         &bound,
     ];
-    let is_calm = (noise - 1.0).abs() <= MOST_RATIO - 1.0;
+    let is_calm = (noise - 1.0).abs() <= MAX_RATIO - 1.0;
     table.row(&cells, judge(is_calm, holds));
     let cells = [
         cells[0],
@@ -164,8 +164,8 @@ pub(crate) fn requests(table: &mut Table) {
         );
         let (bound, verdict) = match name {
             OURS => (
-                format!("takes at most {MOST_PERCENT} %; nothing again {noise:.1} %"),
-                judge(noise.abs() <= MOST_PERCENT, median(less) <= MOST_PERCENT),
+                format!("takes at most {MAX_PERCENT} %; nothing again {noise:.1} %"),
+                judge(noise.abs() <= MAX_PERCENT, median(less) <= MAX_PERCENT),
             ),
             _ => (String::new(), Verdict::Figure),
         };

@@ -13,7 +13,7 @@ use crate::figures::{BPF_AND_CPU_TIME, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 9;
 const OURS: &str = "oncputime -p PID -F 49";
-const MOST_PERCENT: f64 = 0.5;
+const MAX_PERCENT: f64 = 0.5;
 /// Rounds for values from the statistics, which hardly differ between rounds.
 const ROUNDS_OF_STATISTICS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(3);
@@ -80,8 +80,8 @@ fn share_of_the_cpus(table: &mut Table) {
         let name = &figures.subject.name;
         let (bound, verdict) = match name.as_str() {
             OURS => (
-                format!("less than {MOST_PERCENT}"),
-                Verdict::of(figures.median() < MOST_PERCENT),
+                format!("less than {MAX_PERCENT}"),
+                Verdict::of(figures.median() < MAX_PERCENT),
             ),
             _ => (String::new(), Verdict::Figure),
         };

@@ -14,7 +14,7 @@ use crate::figures::{BPF_AND_CPU_TIME, format_spread};
 
 const ROUNDS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(6);
-const MOST_PERCENT: f64 = 1.0;
+const MAX_PERCENT: f64 = 1.0;
 
 /// Measures wallclock with a program that runs 30 % of the time: 5 ms of every 16.7 ms.
 pub(crate) fn share_of_a_cpu(table: &mut Table) {
@@ -36,9 +36,9 @@ pub(crate) fn share_of_a_cpu(table: &mut Table) {
         "wallclock and its two tools",
         &format_spread(&percent, 3),
         BPF_AND_CPU_TIME,
-        &format!("less than {MOST_PERCENT}"),
+        &format!("less than {MAX_PERCENT}"),
     ];
-    table.row(&cells, Verdict::of(median(percent) < MOST_PERCENT));
+    table.row(&cells, Verdict::of(median(percent) < MAX_PERCENT));
 }
 
 /// Returns the CPU time of wallclock and its two children, in ns.

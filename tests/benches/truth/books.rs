@@ -7,7 +7,7 @@ use systemscope_tests::truth::wake_ups::{self, Delays, WakeUps};
 use systemscope_tests::{Account, Seen, Watch, Workload, accounts_at_rest};
 
 /// Largest difference that the different times of reading explain, in percent.
-const MOST_PERCENT: f64 = 2.0;
+const MAX_PERCENT: f64 = 2.0;
 /// Lowest share of the work that a program measured itself, in percent. The program also counts the
 /// part of a switch before it reads the clock as work.
 const LEAST_PERCENT: f64 = 99.5;
@@ -128,7 +128,7 @@ pub(crate) fn compare_with_schedstat(table: &mut Table, name: &str, seen: &Seen,
     let percent = |ns: u64, of: u64| ns as f64 * 100.0 / of as f64;
     let stolen = percent(booked.stolen_ns, booked.running_ns);
     let hidden = seen.lost["events"];
-    let allowed = MOST_PERCENT + stolen;
+    let allowed = MAX_PERCENT + stolen;
     let ms = |ns: u64| ns as f64 / 1e6;
     let took = booked.wake_ups;
     let mut row = |claim: &str, ours: u64, truth: u64, less: u64, more: u64| {
@@ -140,7 +140,7 @@ pub(crate) fn compare_with_schedstat(table: &mut Table, name: &str, seen: &Seen,
             &format!("{:.0} ms by schedstat", ms(truth)),
             &format!("{:.0} ms, {off:+.2} %; {hidden} switches hidden", ms(ours)),
             &format!(
-                "within {MOST_PERCENT} % and the {stolen:.2} % that the hypervisor took; \
+                "within {MAX_PERCENT} % and the {stolen:.2} % that the hypervisor took; \
                  wake-ups explain -{less:.2} to +{more:.2} %"
             ),
             "",

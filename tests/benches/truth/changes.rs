@@ -9,7 +9,7 @@ use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Tool, Workload};
 
 const PAIRS: usize = 20;
-const MOST_CALLED_CHANGED: f64 = 2.0;
+const MAX_CALLED_CHANGED: f64 = 2.0;
 /// Measured seconds of each run of a pair, and of each run in which a change must be found.
 const OF_A_PAIR: &str = "5";
 const TO_FIND: &str = "30";
@@ -54,10 +54,10 @@ fn unchanged(table: &mut Table) {
         &format!("{PAIRS} pairs of runs of {OF_A_PAIR} s at 999 Hz"),
         "1 % of functions and states, at the level of 99 %",
         &format!("{changed} of {functions}, {percent:.1} %"),
-        &format!("at most {MOST_CALLED_CHANGED} %"),
+        &format!("at most {MAX_CALLED_CHANGED} %"),
         "none tells",
     ];
-    table.row(&cells, Verdict::of(percent <= MOST_CALLED_CHANGED));
+    table.row(&cells, Verdict::of(percent <= MAX_CALLED_CHANGED));
 }
 
 /// Checks that the change of a function that takes longer is reported.

@@ -29,7 +29,7 @@ const WAIT: [(&str, &str); 4] = [
     ("take", "waits for a queue"),
     ("read_pipe", "reads a pipe"),
 ];
-const MOST_PERCENT: f64 = 1.0;
+const MAX_PERCENT: f64 = 1.0;
 /// First minor version with `-X perf`, which gives perf the names of Python functions.
 const TELLS_PERF: u64 = 12;
 
@@ -112,10 +112,10 @@ fn waits_rows(table: &mut Table, python: &Python, program: &Workload, off_cpu: &
             &format!("a thread that {what}, {}", name(program)),
             &milliseconds(seen.told_ns),
             &seen.text(),
-            &format!("within {MOST_PERCENT} %"),
+            &format!("within {MAX_PERCENT} %"),
             &said,
         ];
-        table.row(&cells, Verdict::of(seen.percent().abs() <= MOST_PERCENT));
+        table.row(&cells, Verdict::of(seen.percent().abs() <= MAX_PERCENT));
     }
 }
 
@@ -124,7 +124,7 @@ fn waits_rows(table: &mut Table, python: &Python, program: &Workload, off_cpu: &
 fn lock_row(table: &mut Table, program: &Workload, off_cpu: &Folded, stolen_ns: u64) {
     let seen = OffCpu::of(&COMPUTE, program, off_cpu, 1);
     let stolen = stolen_ns as f64 * 100.0 / seen.told_ns as f64;
-    let holds = seen.percent().abs() <= MOST_PERCENT + stolen;
+    let holds = seen.percent().abs() <= MAX_PERCENT + stolen;
     let cells = [
         "time off CPU by Python function",
         &format!(
@@ -133,7 +133,7 @@ fn lock_row(table: &mut Table, program: &Workload, off_cpu: &Folded, stolen_ns: 
         ),
         &milliseconds(seen.told_ns),
         &seen.text(),
-        &format!("within {MOST_PERCENT} % and the {stolen:.2} % that the hypervisor took"),
+        &format!("within {MAX_PERCENT} % and the {stolen:.2} % that the hypervisor took"),
         "none tells it from running",
     ];
     table.row(&cells, Verdict::of_calm(stolen, holds));

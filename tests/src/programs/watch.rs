@@ -14,7 +14,7 @@ use crate::programs::workload::scratch;
 use crate::{ClockRow, Control, Folded, Line, Running, Tool, now_ns, printed::clocks};
 
 /// Maximum memory of a tool that traces the targets of a test, in KiB.
-pub const MOST_RSS_KIB: u64 = 64 * 1024;
+pub const MAX_RSS_KIB: u64 = 64 * 1024;
 
 /// Time between the message that sets the window's end and this end.
 const NOTICE: Duration = Duration::from_millis(50);
@@ -187,12 +187,12 @@ impl Watch {
     ///
     /// # Panics
     ///
-    /// Panics if the tool used as much memory as [`MOST_RSS_KIB`], or more. A tool may need more
+    /// Panics if the tool used as much memory as [`MAX_RSS_KIB`], or more. A tool may need more
     /// for the whole machine: see [`Watch::close_however_big`].
     pub fn close(self) -> Seen {
         let (seen, peak_rss_kib) = self.close_however_big();
         assert!(
-            peak_rss_kib < MOST_RSS_KIB,
+            peak_rss_kib < MAX_RSS_KIB,
             "the tool held {peak_rss_kib} KiB of memory"
         );
         seen

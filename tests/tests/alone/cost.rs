@@ -10,7 +10,7 @@ use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::programs::process::children_of;
 use systemscope_tests::programs::tool::PATIENCE;
-use systemscope_tests::programs::watch::MOST_RSS_KIB;
+use systemscope_tests::programs::watch::MAX_RSS_KIB;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Account, Running, Tool, Turn, Watch, Workload, cpus_online, patiently};
@@ -55,7 +55,7 @@ fn two_tools_and_their_helpers_serve_a_target_of_65_threads() {
     let finished = running.finish_within(PATIENCE).succeeded();
     // This is the memory of wallclock itself, without its children.
     assert!(
-        finished.peak_rss_kib < MOST_RSS_KIB,
+        finished.peak_rss_kib < MAX_RSS_KIB,
         "{} KiB",
         finished.peak_rss_kib
     );
@@ -177,7 +177,7 @@ fn attaching_ns(tool: &str, pid: u32) -> f64 {
 #[test]
 #[ignore = "measures memory in many windows"]
 fn memory_follows_stacks_and_not_threads_or_events() {
-    const MOST_MORE_KIB: u64 = 16 * 1024;
+    const MAX_MORE_KIB: u64 = 16 * 1024;
     let _turn = Turn::take();
     let held = |tool: &str| {
         let (name, arguments) = tool.split_once(' ').unwrap_or((tool, ""));
@@ -192,7 +192,7 @@ fn memory_follows_stacks_and_not_threads_or_events() {
             naps.go();
             let with = held(tool);
             assert!(
-                with < without + MOST_MORE_KIB,
+                with < without + MAX_MORE_KIB,
                 "{tool}: {with} KiB, {without} KiB without"
             );
         });

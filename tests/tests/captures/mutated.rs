@@ -18,9 +18,9 @@ use crate::written::{
 /// Default of the environment variable `SYSTEMSCOPE_FUZZ_SECONDS`, in s.
 const SECONDS: u64 = 60;
 /// Maximum memory of a command on a small file, in bytes.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// Maximum CPU time of a command on a small file. Tests are compiled without optimization.
-const MOST_TIME: Duration = Duration::from_secs(20);
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// Records captures of threads that wait for locks, of samples, and of both on the whole machine.
 /// Adds timelines to them.
@@ -95,7 +95,7 @@ fn mutated_captures_do_no_harm() {
                 },
             }
         });
-        let is_cheap = cost.time < MOST_TIME && cost.bytes < MOST_BYTES;
+        let is_cheap = cost.time < MAX_TIME && cost.bytes < MAX_BYTES;
         assert!(is_cheap, "{cost:?} for command {command}");
         tried += 1;
     }

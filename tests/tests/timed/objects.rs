@@ -74,7 +74,7 @@ fn names_are_text_whoever_chose_them() {
 #[ignore = "fills a table of resources"]
 fn what_there_is_no_room_for_is_other() {
     const PIPES: u32 = 100_000;
-    const MOST_KIB: u64 = 192 * 1024;
+    const MAX_KIB: u64 = 192 * 1024;
     let _turn = Turn::share();
     let mut many = Workload::start("objects", &["many".to_owned(), PIPES.to_string()]);
     let tool = Tool::new("offcputime").args("-m 0 --reasons --states --nanoseconds");
@@ -98,5 +98,5 @@ fn what_there_is_no_room_for_is_other() {
         "{told} of the pipes are named"
     );
     let held = finished.peak_rss_kib;
-    assert!(held < MOST_KIB, "{held} KiB");
+    assert!(held < MAX_KIB, "{held} KiB");
 }

@@ -14,11 +14,11 @@
 
 #include <link.h>
 
-#define MOST_ENTRIES 16
+#define MAX_ENTRIES 16
 
 extern const char __ehdr_start[];
 
-static void *entries[MOST_ENTRIES];
+static void *entries[MAX_ENTRIES];
 static size_t entry_count;
 
 /*
@@ -43,7 +43,7 @@ static void find_entries(void)
 		relocations += base;
 	first = (const void *)relocations;
 	for (; entry_count < bytes / sizeof(*first); entry_count++) {
-		if (entry_count == MOST_ENTRIES)
+		if (entry_count == MAX_ENTRIES)
 			break;
 		entries[entry_count] =
 			*(void **)(base + first[entry_count].r_offset);

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use bpf::types::MOST_HOPS;
+use bpf::types::MAX_HOPS;
 use clap::Parser;
 use cli::values;
 use loader::Targets;
@@ -104,13 +104,13 @@ Examples:
                                   its threads with names io-…
   offwaketime -k --state 2        kernel threads in uninterruptible waits";
 
-/// Parses the value of `--chain`, 1 to [`MOST_HOPS`].
+/// Parses the value of `--chain`, 1 to [`MAX_HOPS`].
 fn hops(text: &str) -> Result<u32, String> {
     values::positive(text)
         .ok()
-        .filter(|&hops| hops <= MOST_HOPS as u64)
+        .filter(|&hops| hops <= MAX_HOPS as u64)
         .and_then(|hops| u32::try_from(hops).ok())
-        .ok_or_else(|| format!("give a number of wakers from 1 to {MOST_HOPS}"))
+        .ok_or_else(|| format!("give a number of wakers from 1 to {MAX_HOPS}"))
 }
 
 impl Arguments {

@@ -79,7 +79,7 @@ fn walking() -> impl Strategy<Value = Walking> {
     ];
     (
         select(&[CallGraph::Auto, CallGraph::Fp, CallGraph::Dwarf][..]),
-        1..=Walking::MOST_FRAMES,
+        1..=Walking::MAX_FRAMES,
         select(languages.to_vec()),
         any::<bool>(),
     )

@@ -31,7 +31,7 @@ static __always_inline struct pt_regs *regs_at_stack_top(void *stack)
  * User registers as words in the kernel's order: the number of words up to the ip, and
  * the indexes of the system call's number and of the ip.
  */
-#define MOST_USER_REGISTERS 17
+#define MAX_USER_REGISTERS 17
 #define SYSTEM_CALL_REGISTER 15
 #define IP_REGISTER 16
 

@@ -11,7 +11,7 @@ use super::{CgroupFlags, CommandFlags, PinnedMapFlags, ThreadNameFlags, WaitFlag
 use crate::{HeldCommand, Processes};
 
 /// Maximum processes that a description lists. A description of more processes gives their number.
-const MOST_LISTED: usize = 32;
+const MAX_LISTED: usize = 32;
 
 /// Flags that choose the targets. Without any, every thread of the machine is a target.
 #[derive(Args, Clone, Debug, Default)]
@@ -165,7 +165,7 @@ impl TargetFlags {
         match (self.pids().as_slice(), self.tids.as_slice()) {
             ([], []) if !awaited.is_empty() => format!("`{}`", awaited.join("`, `")),
             ([], []) => "all threads".to_owned(),
-            (pids, []) if pids.len() > MOST_LISTED => format!("{} processes", pids.len()),
+            (pids, []) if pids.len() > MAX_LISTED => format!("{} processes", pids.len()),
             (pids, []) => format!("PID {}", list(pids)),
             (_, tids) => format!("TID {}", list(tids)),
         }

@@ -70,12 +70,12 @@ pub fn microseconds(text: &str) -> Result<u64, String> {
         })
 }
 
-/// Parses the maximum number of frames of a stack, 1 to [`Walking::MOST_FRAMES`].
+/// Parses the maximum number of frames of a stack, 1 to [`Walking::MAX_FRAMES`].
 ///
 /// # Errors
 /// The text is not such a value; the message says which values are accepted.
 pub fn frames(text: &str) -> Result<usize, String> {
-    let most = Walking::MOST_FRAMES;
+    let most = Walking::MAX_FRAMES;
     digits(text)
         .and_then(|number| usize::try_from(number).ok())
         .filter(|number| (1..=most).contains(number))

@@ -26,7 +26,7 @@ pub struct WalkFlags {
     /// A deeper stack is cut off at its root, and marked.
     #[arg(
         long, hide_short_help = true, alias = "perf-max-stack-depth", value_name = "N",
-        default_value_t = Walking::MOST_FRAMES,
+        default_value_t = Walking::MAX_FRAMES,
         allow_negative_numbers = true, value_parser = values::frames
     )]
     max_stack: usize,

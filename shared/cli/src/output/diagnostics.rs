@@ -5,7 +5,7 @@ use collect::{Diagnostics, LeftOut};
 use profile::{Losses, Profile, Unit, WalkEnds};
 
 /// Maximum files that the line about cut-short unwinds names.
-const MOST_FILES: usize = 5;
+const MAX_FILES: usize = 5;
 
 /// Returns the lines at the end of a run. A line about unwinding is among them if a stack was cut
 /// short, or with `verbose`.
@@ -106,7 +106,7 @@ fn user_stacks(ends: &WalkEnds, verbose: bool) -> String {
 }
 
 fn cut_short_in(diagnostics: &Diagnostics) -> Option<String> {
-    let files = diagnostics.cut_short_in.iter().take(MOST_FILES);
+    let files = diagnostics.cut_short_in.iter().take(MAX_FILES);
     let files: Vec<String> = files
         .map(|(file, number)| format!("{file} ({})", grouped(*number)))
         .collect();

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 /// Maximum links that are followed: `MAXSYMLINKS` of the kernel's include/linux/namei.h.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// A name in an open folder. The place stays in that folder even if the path later leads elsewhere.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Place {
                 });
             }
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_LINKS {
                 return Err(Errno::LOOP.into());
             }
             let target = readlinkat(&folder, &name, Vec::new())?;

@@ -8,7 +8,7 @@ use loader::{
     is_unit_of_system, is_whole_id, unit_name, units,
 };
 
-use super::processes::{LEAST_SIMILARITY, MOST_SIMILAR, similarity};
+use super::processes::{LEAST_SIMILARITY, MAX_SIMILAR, similarity};
 
 /// The cgroups that one word of the command line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Cgroups {
 /// Minimum digits that identify a container by its ID.
 const LEAST_DIGITS: usize = 4;
 /// Maximum cgroups of one name that an error lists.
-const MOST_LISTED: usize = 16;
+const MAX_LISTED: usize = 16;
 
 impl Cgroups {
     /// Finds the cgroup of a path, in any form that [`CgroupMount::path`] accepts.
@@ -229,7 +229,7 @@ fn only_one<'a, T>(
 /// Lists the paths of cgroups. `say` replaces control characters when it prints the error.
 fn list_paths(cgroups: &[&Cgroup]) -> String {
     let paths: Vec<&str> = cgroups.iter().map(|cgroup| &*cgroup.path).collect();
-    list_first(&paths, MOST_LISTED)
+    list_first(&paths, MAX_LISTED)
 }
 
 /// Returns the error for a name that no running container has, with similar names.
@@ -293,7 +293,7 @@ fn describe_missing(what: &str, mount: &CgroupMount, others: &[&str]) -> String 
     let names: Vec<String> = (others.iter())
         .map(|name| name.escape_debug().to_string())
         .collect();
-    let names = list_first(&names, MOST_SIMILAR);
+    let names = list_first(&names, MAX_SIMILAR);
     format!("there is no such {what}; there are {names}")
 }
 

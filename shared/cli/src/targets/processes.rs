@@ -28,7 +28,7 @@ pub enum Processes {
 }
 
 /// Maximum similar names in an error.
-pub(crate) const MOST_SIMILAR: usize = 3;
+pub(crate) const MAX_SIMILAR: usize = 3;
 /// Minimum Jaro-Winkler similarity of such a name; 1 means equal.
 pub(crate) const LEAST_SIMILARITY: f64 = 0.8;
 
@@ -137,7 +137,7 @@ fn list_similar(name: &str, all: &[ProcessNames]) -> String {
         .collect();
     similar.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
     similar.dedup_by_key(|(_, name, _)| *name);
-    similar.truncate(MOST_SIMILAR);
+    similar.truncate(MAX_SIMILAR);
     // A name may contain any byte but NUL.
     let shown: Vec<String> = (similar.iter())
         .map(|(_, name, pid)| format!("{} ({pid})", name.escape_debug()))

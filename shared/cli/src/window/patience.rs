@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_secs(2);
 /// Time between the two readings of the threads' run times.
 const LOOK: Duration = Duration::from_millis(250);
 /// Maximum threads that are read.
-const MOST_THREADS: usize = 100_000;
+const MAX_THREADS: usize = 100_000;
 /// `USER_HZ` of the kernel: the unit of times in proc_pid_stat(5) is 10 ms.
 const TICKS_PER_SECOND: u64 = 100;
 /// `PF_KTHREAD` of the kernel's include/linux/sched.h.
@@ -97,7 +97,7 @@ fn runnable_real_time_threads() -> BTreeMap<u32, RealTime> {
             .map(|tid| (tid, folder.join(tid.to_string()).join("stat")))
             .collect::<Vec<_>>()
     });
-    let found = threads.take(MOST_THREADS).filter_map(|(tid, file)| {
+    let found = threads.take(MAX_THREADS).filter_map(|(tid, file)| {
         let stat = fs::read(file).ok()?;
         Some((tid, parse(&String::from_utf8_lossy(&stat))?))
     });
@@ -130,15 +130,15 @@ fn parse(stat: &str) -> Option<RealTime> {
 /// threads.
 fn describe_takers(threads: &BTreeMap<u32, RealTime>) -> Option<String> {
     /// Maximum CPUs that are named.
-    const MOST_NAMED: usize = 4;
+    const MAX_NAMED: usize = 4;
     let by_cpu: BTreeMap<u32, (u32, &str)> = (threads.iter())
         .map(|(tid, thread)| (thread.cpu, (*tid, &*thread.name)))
         .collect();
-    let named = by_cpu.iter().take(MOST_NAMED);
+    let named = by_cpu.iter().take(MAX_NAMED);
     let named: Vec<String> = named
         .map(|(cpu, (tid, name))| format!("CPU {cpu} (`{name}`, TID {tid})"))
         .collect();
-    let rest = match by_cpu.len().saturating_sub(MOST_NAMED) {
+    let rest = match by_cpu.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         rest => format!(" and {rest} more"),
     };

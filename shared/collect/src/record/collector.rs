@@ -31,7 +31,7 @@ use crate::record::timeline::{Receiver, RowSink, Timeline};
 use crate::record::wakers::Wakers;
 use crate::record::window_variables::WindowVariables;
 use process::Living;
-use unwind_tables::{Dumped, InterpretedFrames, MOST_DUMPS, Unwinder};
+use unwind_tables::{Dumped, InterpretedFrames, MAX_DUMPS, Unwinder};
 use waits::Objects;
 
 /// Interval between sweeps of unused stack IDs.
@@ -311,7 +311,7 @@ impl<'a> Collector<'a> {
     /// Opens the window at `start`, and closes it at `stop` if that is known. Both are in ns of
     /// CLOCK_MONOTONIC.
     pub fn open_window(&mut self, start: u64, stop: Option<u64>) {
-        self.dumps_allowed.set(MOST_DUMPS as i64);
+        self.dumps_allowed.set(MAX_DUMPS as i64);
         self.window.start.set(start);
         self.parts.begin(start);
         self.close_window(stop);

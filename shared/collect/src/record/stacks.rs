@@ -28,12 +28,12 @@ pub(crate) use outcome::{Outcome, WalkEnd};
 ///
 /// Stacks beyond this limit count as missed. A target that forges frame pointers can make every
 /// stack new. A single process gets at most three quarters ([`Shares`]).
-const MOST_FRAMES: usize = 11 << 20;
+const MAX_FRAMES: usize = 11 << 20;
 /// Capacity that the ID of a stack takes, in frames.
 const FRAMES_OF_A_STACK: usize = 4;
 
 /// Maximum number of dumps with frames of a runtime that wait to be unwound. Programs send fewer.
-const MOST_DUMPS: usize = 2 * unwind_tables::MOST_DUMPS;
+const MAX_DUMPS: usize = 2 * unwind_tables::MAX_DUMPS;
 
 /// User stack that was unwound in user space.
 pub(crate) struct UserStack<'a> {
@@ -125,7 +125,7 @@ impl Stacks {
             outcomes: Vec::new(),
             count: 0,
             sleeps: HashMap::new(),
-            most_frames: MOST_FRAMES,
+            most_frames: MAX_FRAMES,
             shares: Shares::default(),
             depths: Depths::from_kernel(&Walking::default()),
             is_full: false,
@@ -210,7 +210,7 @@ impl Stacks {
             return;
         };
         if event.hash == event.native {
-            if self.dump_frames.len() < MOST_DUMPS {
+            if self.dump_frames.len() < MAX_DUMPS {
                 self.dump_frames.insert(event.hash, interpreted);
             }
             return;

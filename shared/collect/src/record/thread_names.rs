@@ -7,7 +7,7 @@ use bpf::types::COMM_LENGTH;
 use regex::Regex;
 
 /// Maximum number of names whose match is remembered. Threads can make up any number of names.
-const MOST_KNOWN: usize = 1 << 16;
+const MAX_KNOWN: usize = 1 << 16;
 
 /// Filter of names by a regular expression.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl ThreadNames {
         let Some(expression) = &self.expression else {
             return true;
         };
-        if self.known.len() >= MOST_KNOWN {
+        if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
         let decide = || expression.is_match(&profile::text::comm(comm));
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_is_remembered_has_a_bound() {
         let mut names = ThreadNames::new(Some(Regex::new("9$").unwrap()));
-        for number in 0..=MOST_KNOWN {
+        for number in 0..=MAX_KNOWN {
             let name = number.to_string();
             assert_eq!(names.include(&comm(&name)), name.ends_with('9'));
         }

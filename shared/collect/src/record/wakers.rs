@@ -9,7 +9,7 @@ use crate::record::stacks::{Captured, Stacks};
 use process::{Interner, Living, Shares};
 
 /// Maximum number of hops, and of chains, that are kept. Later hops and chains count as missed.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// Wakers that programs have sent, by ID.
 pub(crate) struct Wakers {
@@ -48,7 +48,7 @@ impl Wakers {
     /// Adds a hop that a program sent.
     pub(crate) fn add(&mut self, event: WakerEvent) {
         let kept = self.hops.id_count() + self.new.len();
-        if self.shares.may_take(event.pid, 1, kept, MOST_KEPT) {
+        if self.shares.may_take(event.pid, 1, kept, MAX_KEPT) {
             self.shares.take(event.pid, 1);
             self.new.insert(event.id, event);
         } else {
@@ -58,7 +58,7 @@ impl Wakers {
 
     /// Adds a chain that a program sent.
     pub(crate) fn add_chain(&mut self, event: &WakerChainEvent) {
-        if self.chains.len() < MOST_KEPT {
+        if self.chains.len() < MAX_KEPT {
             let hops = event.hops.iter().take(event.hop_count as usize);
             self.chains.insert(event.id, hops.copied().collect());
         }

@@ -12,7 +12,7 @@ use crate::interleave::Link;
 const FIRST_VALUES: u64 = 0x310;
 const OTHER_VALUES: u64 = 0x510;
 const VALUES_AT_ONCE: u64 = 32;
-const MOST_KEYS: u64 = 1024;
+const MAX_KEYS: u64 = 1024;
 /// Size of `struct pthread_key_data`, and the offset of its value, which is the second word.
 const VALUE_SIZE: u64 = 16;
 const VALUE: u64 = 8;
@@ -96,7 +96,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         // A Py_tss_t says whether there is a key, and has the key.
         let key = self.word(runtime, self.layout.runtime_tss_key)?;
         let (is_there, key) = (key as u32 != 0, key >> 32);
-        if !is_there || key >= MOST_KEYS || thread_pointer == 0 {
+        if !is_there || key >= MAX_KEYS || thread_pointer == 0 {
             return Err(End::NoThread);
         }
         let mut values = thread_pointer.wrapping_add(FIRST_VALUES);

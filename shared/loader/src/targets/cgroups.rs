@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::Mode;
 
-use bpf::types::MOST_CGROUP_LEVELS;
+use bpf::types::MAX_CGROUP_LEVELS;
 
 use crate::error::Context;
 use crate::{Error, Result};
@@ -15,9 +15,9 @@ use crate::{Error, Result};
 /// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
 /// Maximum number of users' cgroups in a list.
-const MOST_OF_USERS: usize = 1 << 16;
+const MAX_OF_USERS: usize = 1 << 16;
 /// Maximum number of bytes read from a file.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Cgroup of version 2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,7 +186,7 @@ impl CgroupMount {
     /// Lists all cgroups.
     #[must_use]
     pub fn all(&self) -> CgroupList {
-        self.below("", MOST_OF_USERS)
+        self.below("", MAX_OF_USERS)
     }
 
     /// Lists a cgroup and all cgroups below it. `path` has no leading `/`. The list has at most
@@ -230,7 +230,7 @@ impl CgroupMount {
                     (format!("{path}/{name}"), level + 1)
                 }
             });
-            if level >= MOST_CGROUP_LEVELS {
+            if level >= MAX_CGROUP_LEVELS {
                 is_whole &= inside.next().is_none();
             } else if below_delegated || is_delegated(&metadata) {
                 let room = (most_of_users + 1).saturating_sub(waiting_delegated.len());
@@ -251,7 +251,7 @@ impl CgroupMount {
     #[must_use]
     pub fn processes(&self, cgroup: &Cgroup) -> Vec<u32> {
         let mut pids = Vec::new();
-        let below = self.below(cgroup.path.trim_start_matches('/'), MOST_OF_USERS);
+        let below = self.below(cgroup.path.trim_start_matches('/'), MAX_OF_USERS);
         for cgroup in below.cgroups {
             let folder = self.folder.join(cgroup.path.trim_start_matches('/'));
             // A cgroup that contains only threads has no processes. A cgroup that no longer exists
@@ -284,7 +284,7 @@ pub(super) fn folders_in(folder: &Path) -> impl Iterator<Item = String> + use<> 
 
 fn read(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

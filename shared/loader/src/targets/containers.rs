@@ -39,10 +39,10 @@ const PODS: [&str; 2] = ["io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.na
 /// Number of digits of a container's ID.
 const ID_LENGTH: usize = 64;
 /// Maximum bytes that are read of the file of one container, and of a list of containers.
-const MOST_OF_ONE: u64 = 4 << 20;
-const MOST_OF_LIST: u64 = 64 << 20;
+const MAX_OF_ONE: u64 = 4 << 20;
+const MAX_OF_LIST: u64 = 64 << 20;
 /// Maximum number of containerd's namespaces that are read.
-const MOST_NAMESPACES: usize = 256;
+const MAX_NAMESPACES: usize = 256;
 
 /// Running container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,13 +210,13 @@ struct Runtimes<'a> {
 impl Runtimes<'_> {
     fn below(root: &Path) -> Runtimes<'_> {
         let lists = STORAGE.iter().map(|list| root.join(list));
-        let lists = lists.filter_map(|list| parse::<Vec<StoredContainer>>(&list, MOST_OF_LIST));
+        let lists = lists.filter_map(|list| parse::<Vec<StoredContainer>>(&list, MAX_OF_LIST));
         let stored = lists.flatten().map(|StoredContainer { id, names }| {
             let names = names.unwrap_or_default();
             (id, names)
         });
         let containerd = root.join(CONTAINERD);
-        let namespaces = folders_in(&containerd).take(MOST_NAMESPACES);
+        let namespaces = folders_in(&containerd).take(MAX_NAMESPACES);
         Runtimes {
             root,
             stored: stored.collect(),
@@ -229,14 +229,14 @@ impl Runtimes<'_> {
         let mut names = self.stored.get(id).cloned().unwrap_or_default();
         for folder in DOCKER {
             let file = self.root.join(folder).join(id).join("config.v2.json");
-            if let Some(DockerContainer { name }) = parse(&file, MOST_OF_ONE) {
+            if let Some(DockerContainer { name }) = parse(&file, MAX_OF_ONE) {
                 names.push(name.trim_start_matches('/').to_owned());
             }
         }
         let of_cri_o = self.root.join(CRI_O).join(id).join("userdata");
         let of_containerd = self.namespaces.iter().map(|folder| folder.join(id));
         for folder in of_containerd.chain([of_cri_o]) {
-            let config: Option<OciContainer> = parse(&folder.join("config.json"), MOST_OF_ONE);
+            let config: Option<OciContainer> = parse(&folder.join("config.json"), MAX_OF_ONE);
             let annotations = config.and_then(|config| config.annotations);
             names.extend(annotated(&annotations.unwrap_or_default()));
         }

@@ -23,7 +23,7 @@ pub struct Interpreted {
 }
 
 /// Maximum size of all functions, in bytes. A program can make any number of functions.
-const MOST_TEXT: usize = 256 << 20;
+const MAX_TEXT: usize = 256 << 20;
 
 /// Functions that interpreters run.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl InterpretedFunctions {
         if self.table.get(&function).is_none() {
             let file = function.file.as_ref().map_or(0, |file| file.len());
             let size = size_of::<Interpreted>() + function.name.len() + file;
-            if self.text + size > MOST_TEXT {
+            if self.text + size > MAX_TEXT {
                 return None;
             }
             self.text += size;
@@ -107,12 +107,12 @@ mod tests {
     fn functions_are_kept_as_long_as_there_is_room() {
         let mut functions = InterpretedFunctions::default();
         let size = size_of::<Interpreted>() + "first".len() + "/srv/app.py".len();
-        functions.text = MOST_TEXT - 2 * size;
+        functions.text = MAX_TEXT - 2 * size;
         for name in ["first", "first", "other"] {
             let located = functions.locate(function(name), None);
             assert!(located.is_some(), "{name}");
         }
-        assert_eq!(functions.text, MOST_TEXT);
+        assert_eq!(functions.text, MAX_TEXT);
         assert_eq!(functions.locate(function(""), None), None);
         assert!(functions.locate(function("first"), None).is_some());
     }

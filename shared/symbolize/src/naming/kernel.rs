@@ -18,7 +18,7 @@ pub type AskKernel = fn(&[u64]) -> Option<Vec<String>>;
 
 /// Maximum number of addresses for which the kernel is asked. For more addresses, reading
 /// `/proc/kallsyms` is faster.
-const MOST_ASKED: usize = 10_000;
+const MAX_ASKED: usize = 10_000;
 
 /// Returns the functions at the wanted addresses, in the order of the addresses. Returns `None` if
 /// the kernel hides its addresses from this program (`kernel.kptr_restrict`).
@@ -30,7 +30,7 @@ pub(crate) fn functions(
     ask: Option<AskKernel>,
 ) -> Result<Option<Vec<Option<Function>>>> {
     let addresses = wanted.addresses();
-    let ask = ask.filter(|_| addresses.len() <= MOST_ASKED);
+    let ask = ask.filter(|_| addresses.len() <= MAX_ASKED);
     let Some(answers) = ask.and_then(|ask| ask(addresses)) else {
         return listed(wanted);
     };
@@ -90,14 +90,14 @@ fn is_program(name: &str) -> bool {
 
 /// Returns the build ID of the kernel, or of a kernel module.
 pub(crate) fn build_id(module: Option<&str>) -> Option<Vec<u8>> {
-    const MOST_BYTES: u64 = 64 << 10;
+    const MAX_BYTES: u64 = 64 << 10;
     let path = match module {
         None => "/sys/kernel/notes".to_owned(),
         Some(module) => format!("/sys/module/{module}/notes/.note.gnu.build-id"),
     };
     let mut notes = Vec::new();
     let file = File::open(path).ok()?;
-    file.take(MOST_BYTES).read_to_end(&mut notes).ok()?;
+    file.take(MAX_BYTES).read_to_end(&mut notes).ok()?;
     find_build_id(&notes)
 }
 

@@ -23,7 +23,7 @@ const LARGEST: u64 = 256 << 20;
 const LONGEST_LINE: usize = 4 << 10;
 /// Maximum number of matches between addresses and lines that cover them. A map with more matches
 /// is made to waste time.
-const MOST_MATCHES: usize = 16 << 20;
+const MAX_MATCHES: usize = 16 << 20;
 /// Interval between searches for a map that does not exist yet.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -164,12 +164,12 @@ pub(crate) fn parse(
         };
         let covered = wanted.covered(start, size);
         matches += covered.len();
-        if covered.is_empty() || matches > MOST_MATCHES {
+        if covered.is_empty() || matches > MAX_MATCHES {
             return;
         }
         names[covered].fill(Some(Arc::from(String::from_utf8_lossy(name))));
     })?;
-    if matches > MOST_MATCHES {
+    if matches > MAX_MATCHES {
         return Err(Error::new(ErrorKind::InvalidData, "too many entries"));
     }
     Ok(names)

@@ -17,7 +17,7 @@ use crate::process::proc::Proc;
 
 /// Maximum number of possible copies in one process that are compared. Each takes a few reads of
 /// memory.
-const MOST_COPIES: usize = 64;
+const MAX_COPIES: usize = 64;
 /// Number of bytes that are compared at each of three places: the beginning, the middle and the
 /// end.
 const COMPARED: usize = 4096;
@@ -65,7 +65,7 @@ pub(crate) fn find(pid: u32, proc: &Proc, maps: &Maps, images: &mut Images) -> C
         let Some(offset) = loaded.segments.code_offset(addresses[0]..addresses[1]) else {
             continue;
         };
-        if compared >= MOST_COPIES {
+        if compared >= MAX_COPIES {
             are_cut = true;
             break;
         }

@@ -6,12 +6,12 @@ use std::io::{Read, Result};
 use crate::lines::{for_each_line, hexadecimal};
 
 /// Maximum number of executable mappings. It is larger than the usual `vm.max_map_count`.
-const MOST_ENTRIES: usize = 1 << 17;
+const MAX_ENTRIES: usize = 1 << 17;
 /// Maximum length of a line, in bytes. It suffices for the fields, and for a path of PATH_MAX bytes
 /// in which every byte is escaped.
 const LONGEST_LINE: usize = 17 << 10;
 /// Maximum number of bytes that are read, however many mappings the process makes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Executable mappings of a process, and mappings of files around them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -52,11 +52,11 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
     // without a file.
     let mut last_file = Vec::new();
     let mut is_next_wanted = false;
-    let mut reader = reader.take(MOST_BYTES);
-    for_each_line(&mut reader, LONGEST_LINE, MOST_BYTES, |line| {
+    let mut reader = reader.take(MAX_BYTES);
+    for_each_line(&mut reader, LONGEST_LINE, MAX_BYTES, |line| {
         empty = false;
         let entry = parse(line, true);
-        if maps.code.len() >= MOST_ENTRIES {
+        if maps.code.len() >= MAX_ENTRIES {
             maps.are_cut |= entry.is_some();
             return;
         }
@@ -87,7 +87,7 @@ pub(crate) fn executable(reader: impl Read) -> Result<Option<Maps>> {
 /// such addresses, returns the highest one that is not above the mapping.
 pub(crate) fn header(reader: impl Read, entry: &Entry) -> Result<Option<u64>> {
     let mut found = None;
-    for_each_line(reader, LONGEST_LINE, MOST_BYTES, |line| {
+    for_each_line(reader, LONGEST_LINE, MAX_BYTES, |line| {
         let other = parse(line, false);
         let is_header = |other: &Entry| {
             other.offset == 0 && other.start <= entry.start && other.has_file_of(entry)
@@ -215,11 +215,11 @@ mod tests {
     #[test]
     fn mappings_are_bounded() {
         let line = |at: usize| format!("{at:x}-{:x} r-xp 0 0:0 0\n", at + 1);
-        for (count, are_cut) in [(MOST_ENTRIES, false), (MOST_ENTRIES + 1, true)] {
+        for (count, are_cut) in [(MAX_ENTRIES, false), (MAX_ENTRIES + 1, true)] {
             let data = "0-1 rw-p 0 0:0 0\n".to_owned();
             let text: String = (0..count).map(line).chain([data]).collect();
             let maps = executable(text.as_bytes()).unwrap().unwrap();
-            assert_eq!((maps.code.len(), maps.are_cut), (MOST_ENTRIES, are_cut));
+            assert_eq!((maps.code.len(), maps.are_cut), (MAX_ENTRIES, are_cut));
         }
     }
 }

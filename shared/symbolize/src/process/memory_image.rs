@@ -24,26 +24,26 @@ use elf::{Fields, Header, Section, Segment, Segments};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Maximum size of all images, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 /// Maximum time for reading all images. A FUSE server may take long to provide each page.
-const MOST_TIME: Duration = Duration::from_millis(500);
+const MAX_TIME: Duration = Duration::from_millis(500);
 /// Minimum remaining time at which a new image is begun.
 const LEAST_TIME: Duration = Duration::from_millis(1);
 /// Maximum number of program headers. Linked files have a dozen.
-const MOST_SEGMENTS: usize = 64;
+const MAX_SEGMENTS: usize = 64;
 /// Maximum size of the dynamic section, in bytes. Linked files have half a KiB.
-const MOST_DYNAMIC: u64 = 16 << 10;
+const MAX_DYNAMIC: u64 = 16 << 10;
 /// Maximum number of buckets of a hash table.
-const MOST_BUCKETS: u32 = 1 << 20;
+const MAX_BUCKETS: u32 = 1 << 20;
 /// Maximum number of symbols in the last chain of a hash table.
-const MOST_IN_CHAIN: u32 = 1 << 16;
+const MAX_IN_CHAIN: u32 = 1 << 16;
 /// Maximum size of a segment, or of all code, that is copied as a whole, in bytes. Of larger data
 /// only the tables are copied.
-const MOST_WHOLE: u64 = 4 << 20;
+const MAX_WHOLE: u64 = 4 << 20;
 /// Maximum size of a note, in bytes.
-const MOST_NOTE: u64 = 64 << 10;
+const MAX_NOTE: u64 = 64 << 10;
 /// Maximum offset in a file, in bytes.
-const MOST_OFFSET: u64 = 1 << 32;
+const MAX_OFFSET: u64 = 1 << 32;
 /// Number of bytes that are read at a time.
 const PIECE: u64 = 64 << 10;
 
@@ -58,8 +58,8 @@ pub(crate) struct Allowance {
 impl Default for Allowance {
     fn default() -> Allowance {
         Allowance {
-            bytes: MOST_BYTES,
-            time: MOST_TIME,
+            bytes: MAX_BYTES,
+            time: MAX_TIME,
             taken: HashMap::new(),
         }
     }
@@ -130,7 +130,7 @@ pub(crate) fn copy(
         .filter(|parsed| parsed.is_for(ELF_MACHINE))
         .map(|parsed| parsed.segments)
         .filter(|table| usize::from(table.entry_size) == SEGMENT_SIZE);
-    let table = table.filter(|table| usize::from(table.count) <= MOST_SEGMENTS);
+    let table = table.filter(|table| usize::from(table.count) <= MAX_SEGMENTS);
     let table = table.ok_or_else(|| invalid(format!("not an ELF file for {ARCHITECTURE}")))?;
     let programs = place.header.wrapping_add(table.offset);
     let size = usize::from(table.count) * SEGMENT_SIZE;
@@ -145,7 +145,7 @@ pub(crate) fn copy(
         memory.bytes(start, program.size.min(most))
     };
     let find = |kind| programs.iter().find(|program| program.kind == kind);
-    let dynamic = find(PT_DYNAMIC).map(|dynamic| read(dynamic, MOST_DYNAMIC));
+    let dynamic = find(PT_DYNAMIC).map(|dynamic| read(dynamic, MAX_DYNAMIC));
     let dynamic = Dynamic::new(&dynamic.transpose()?.unwrap_or_default());
     let frames = find(PT_GNU_EH_FRAME).map(|header| frames(header, &read(header, 8)?));
     let frames = frames.transpose()?;
@@ -157,7 +157,7 @@ pub(crate) fn copy(
         }
     }
     let size = code.iter().map(|segment| segment.size).sum::<u64>();
-    let code = if size <= MOST_WHOLE { code } else { Vec::new() };
+    let code = if size <= MAX_WHOLE { code } else { Vec::new() };
     for segment in &code {
         memory.copy(segment, segment.file_range(), image.bias, &file)?;
     }
@@ -253,7 +253,7 @@ impl Image {
         let image = Image { segments, bias };
         let is_sound = image.fixed().all(|segment| {
             let end = segment.offset.checked_add(segment.size);
-            end.is_some_and(|end| end <= MOST_OFFSET)
+            end.is_some_and(|end| end <= MAX_OFFSET)
         });
         if is_sound {
             Ok(image)
@@ -292,7 +292,7 @@ impl Image {
         frames: Option<u64>,
     ) -> Vec<Range<u64>> {
         let whole = segment.file_range();
-        if segment.size <= MOST_WHOLE {
+        if segment.size <= MAX_WHOLE {
             return vec![whole];
         }
         let table = |tag| Some(self.offset(dynamic.value(tag)?)?.start);
@@ -314,7 +314,7 @@ impl Image {
         });
         let notes = programs.iter().filter(|program| program.kind == PT_NOTE);
         let notes = notes.filter(|note| is_here(&note.offset)).map(|note| {
-            let end = note.file_range().end.min(note.offset + MOST_NOTE);
+            let end = note.file_range().end.min(note.offset + MAX_NOTE);
             note.offset..end.min(whole.end)
         });
         let symbols = symbols.map(|end| whole.start..end);
@@ -385,7 +385,7 @@ fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
     let [buckets, first, words] = [0, 4, 8].map(|field| word_at(file, at + field));
     let (buckets, first, words) = (buckets?, first?, words?);
     let bucket = at + 16 + 8 * u64::from(words);
-    if buckets > MOST_BUCKETS {
+    if buckets > MAX_BUCKETS {
         return None;
     }
     let mut bytes = vec![0; 4 * buckets as usize];
@@ -403,7 +403,7 @@ fn count_by_gnu_hash(file: &File, at: u64) -> Option<u32> {
         let hash = word_at(file, chain + 4 * u64::from(index));
         hash.is_none_or(|hash| hash & 1 == 1)
     };
-    let last = (0..MOST_IN_CHAIN).find(|index| is_last(*index))?;
+    let last = (0..MAX_IN_CHAIN).find(|index| is_last(*index))?;
     highest.checked_add(last)?.checked_add(1)
 }
 
@@ -458,13 +458,10 @@ mod tests {
             (begun.0 - allowance.bytes, begun.1 - allowance.time)
         };
         let (bytes, _) = spend_all(&mut allowance, false);
-        assert!(
-            bytes <= allowance.bytes && bytes > MOST_BYTES / 4,
-            "{bytes}"
-        );
+        assert!(bytes <= allowance.bytes && bytes > MAX_BYTES / 4, "{bytes}");
         let (_, time) = spend_all(&mut Allowance::default(), true);
-        assert!(time > MOST_TIME / 4 && time < MOST_TIME, "{time:?}");
+        assert!(time > MAX_TIME / 4 && time < MAX_TIME, "{time:?}");
         let others = |left: &mut Left| Ok(left.bytes);
-        assert!(allowance.spend(2, others).unwrap() > MOST_BYTES / 8);
+        assert!(allowance.spend(2, others).unwrap() > MAX_BYTES / 8);
     }
 }

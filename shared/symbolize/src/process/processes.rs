@@ -14,7 +14,7 @@ use process::Process;
 
 /// Maximum number of processes whose mappings are kept. Above it, the half of the processes that
 /// was unused for the longest time is dropped.
-const MOST_PROCESSES: usize = 4096;
+const MAX_PROCESSES: usize = 4096;
 /// Divisor of the time that gives the time for reading again the mappings of one process. An
 /// address in no mapping is a sign of a new mapping. An unwind through code without frame pointers
 /// yields such addresses, too.
@@ -22,7 +22,7 @@ const REREAD_SHARE: u32 = 50;
 /// The same divisor for all processes together.
 const REREAD_SHARE_OF_ALL: u32 = 10;
 /// Maximum time for reading again that may be saved up.
-const MOST_SAVED: Duration = Duration::from_millis(5);
+const MAX_SAVED: Duration = Duration::from_millis(5);
 
 /// Executable mapping.
 #[derive(Clone, Copy, Debug)]
@@ -214,7 +214,7 @@ impl Processes {
     }
 
     fn forget(&mut self) {
-        if self.known.len() <= MOST_PROCESSES {
+        if self.known.len() <= MAX_PROCESSES {
             return;
         }
         let mut uses: Vec<u64> = self.known.values().map(|known| known.used).collect();
@@ -246,7 +246,7 @@ impl Known {
 /// Returns the time at which mappings may be read again, after a read at the time `taken`. The read
 /// was due at `before`. The pause is `share` times its duration.
 fn again_at(before: Option<Instant>, taken: Range<Instant>, share: u32) -> Instant {
-    let saved = taken.start.checked_sub(MOST_SAVED * share);
+    let saved = taken.start.checked_sub(MAX_SAVED * share);
     let saved = saved.unwrap_or(taken.start);
     before.map_or(saved, |before| before.max(saved)) + (taken.end - taken.start) * share
 }
@@ -325,7 +325,7 @@ mod tests {
     fn processes_not_used_for_longest_are_forgotten() {
         let process = |pid| Process { pid, instance: 1 };
         let mut processes = Processes::default();
-        let most = MOST_PROCESSES as u32;
+        let most = MAX_PROCESSES as u32;
         for pid in 1..=most {
             processes.record_instance(process(pid));
             processes.known.insert(process(pid), known(Instant::now()));
@@ -336,13 +336,13 @@ mod tests {
             processes.mapping(process(pid), 10, &mut images, &mut losses);
         }
         processes.forget();
-        assert_eq!(processes.known.len(), MOST_PROCESSES);
+        assert_eq!(processes.known.len(), MAX_PROCESSES);
         let mut last = known(Instant::now());
         last.used = u64::MAX;
         processes.known.insert(process(most + 1), last);
         processes.forget();
-        assert_eq!(processes.known.len(), MOST_PROCESSES / 2 + 1);
-        assert_eq!(processes.newest.len(), MOST_PROCESSES / 2);
+        assert_eq!(processes.known.len(), MAX_PROCESSES / 2 + 1);
+        assert_eq!(processes.newest.len(), MAX_PROCESSES / 2);
         assert!(!processes.known.contains_key(&process(most / 2)));
         assert!(processes.known.contains_key(&process(most / 2 + 1)));
     }

@@ -59,10 +59,10 @@ fn rows(object: &LoadedObject, page: u32) -> Vec<Row> {
 
 #[test]
 fn a_shard_that_is_full_goes_with_its_last_table() {
-    const MOST_ROWS: u16 = u16::MAX;
+    const MAX_ROWS: u16 = u16::MAX;
     let object = loaded();
     let mut tables = KernelTables::new(&object).unwrap();
-    let page: Vec<Row> = (0..MOST_ROWS).map(|offset| (offset, 8)).collect();
+    let page: Vec<Row> = (0..MAX_ROWS).map(|offset| (offset, 8)).collect();
     let pages = vec![&page[..]; SHARD_ROWS / page.len()];
     // This page has one row more than the rest of the shard can take.
     let next = &page[..=SHARD_ROWS % page.len()];

@@ -14,10 +14,10 @@ use super::name as last_name;
 /// Number of bits of a minor device number in the kernel (MINORBITS of `include/linux/kdev_t.h`).
 const MINOR_BITS: u32 = 20;
 /// Maximum number of a process's descriptors that are searched for a file.
-const MOST_DESCRIPTORS: usize = 4096;
+const MAX_DESCRIPTORS: usize = 4096;
 /// Maximum number of bytes that are read of a process's mappings: 512 bytes for each of 65,530
 /// mappings, the kernel's default limit.
-const MOST_MAPS: u64 = 32 << 20;
+const MAX_MAPS: u64 = 32 << 20;
 
 /// Descriptor of a file if the program does not know it (`NO_FILE_DESCRIPTOR` of
 /// `include/waits/object_event.h`).
@@ -54,7 +54,7 @@ pub(super) fn anonymous(event: &ObjectEvent) -> Resource<Box<str>> {
 /// Returns the path of a file, from the first descriptor of the process that has the file open.
 fn some_path(event: &ObjectEvent) -> Option<String> {
     let folder = std::fs::read_dir(format!("{}/fd", living_folder(event.pid))).ok()?;
-    let descriptors = folder.take(MOST_DESCRIPTORS).flatten();
+    let descriptors = folder.take(MAX_DESCRIPTORS).flatten();
     let mut paths = descriptors.filter_map(|fd| path(event, fd.file_name().to_str()?));
     paths.next()
 }
@@ -80,7 +80,7 @@ fn mapped_path(event: &ObjectEvent) -> Option<String> {
     let (major, minor) = device(event);
     // The device and the inode precede the path (proc_pid_maps(5)).
     let place = format!(" {major:02x}:{minor:02x} {} ", event.inode);
-    let lines = BufReader::new(maps.take(MOST_MAPS)).split(b'\n');
+    let lines = BufReader::new(maps.take(MAX_MAPS)).split(b'\n');
     let mut paths = lines.map_while(Result::ok).filter_map(|line| {
         let line = String::from_utf8_lossy(&line).into_owned();
         let (_, path) = line.split_once(&place)?;

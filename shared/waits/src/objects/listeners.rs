@@ -10,11 +10,11 @@ use bpf::types::{ObjectEvent, SocketSide};
 /// TCP_LISTEN of `include/net/tcp_states.h`, in the format of /proc/net/tcp.
 const LISTENS: &str = "0A";
 /// Maximum number of bytes that are read of a list. Listening sockets come first in the list.
-const MOST_READ: u64 = 1 << 20;
+const MAX_READ: u64 = 1 << 20;
 /// Interval after which the ports are read again for a port that was not found.
 const FRESH: Duration = Duration::from_secs(1);
 /// Maximum number of processes whose ports are kept.
-const MOST_KEPT: usize = 1024;
+const MAX_KEPT: usize = 1024;
 
 /// Ports of listening sockets and the time of their read, by process.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Listeners {
             None => false,
         };
         if !is_known {
-            if self.0.len() >= MOST_KEPT {
+            if self.0.len() >= MAX_KEPT {
                 self.0.clear();
             }
             self.0.insert(pid, (Instant::now(), ports(pid)));
@@ -64,7 +64,7 @@ fn ports(pid: u32) -> HashSet<u16> {
 
 /// Parses the ports of the listening sockets at the beginning of a list.
 fn listening_ports(list: impl Read) -> Vec<u16> {
-    let lines = BufReader::new(list.take(MOST_READ)).lines();
+    let lines = BufReader::new(list.take(MAX_READ)).lines();
     let ports = lines.skip(1).map_while(|line| {
         let line = line.ok()?;
         // Fields of proc_net_tcp.txt: number, local address, remote address, state.

@@ -17,7 +17,7 @@ use listeners::Listeners;
 pub(crate) use futexes::{Futex, FutexPlaces};
 
 /// Maximum number of resources that are kept.
-const MOST_KEPT: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 16;
 /// ID of all further resources. No resource of a program has this ID, which is
 /// [`bpf::types::STACK_MISSED`].
 const OTHER: u64 = 1;
@@ -66,7 +66,7 @@ impl Objects {
             return;
         }
         let kept = self.known.id_count();
-        if !self.shares.may_take(event.pid, 1, kept, MOST_KEPT) {
+        if !self.shares.may_take(event.pid, 1, kept, MAX_KEPT) {
             self.shares.refuse();
             return;
         }

@@ -12,7 +12,7 @@ use crate::figures::{CPU_TIME, format_spread, in_turn};
 const ROUNDS: usize = 3;
 const BUSY: Duration = Duration::from_secs(6);
 /// Largest share of the time of all CPUs, in percent.
-const MOST_PERCENT: f64 = 0.5;
+const MAX_PERCENT: f64 = 0.5;
 
 /// Measures machine-wide tools while a C compiler runs over and over.
 pub(crate) fn own_time(table: &mut Table) {
@@ -36,8 +36,8 @@ pub(crate) fn own_time(table: &mut Table) {
             (String::new(), Verdict::Figure)
         } else {
             (
-                format!("at most {MOST_PERCENT}"),
-                Verdict::of(figures.median() <= MOST_PERCENT),
+                format!("at most {MAX_PERCENT}"),
+                Verdict::of(figures.median() <= MAX_PERCENT),
             )
         };
         let what = "% of the CPUs' time for the tool itself, machine-wide while cc runs";

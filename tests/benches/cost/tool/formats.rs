@@ -17,7 +17,7 @@ const ROUNDS: usize = 3;
 const STACKS: u32 = 100_000;
 const FRAMES: u32 = 30;
 const THREADS: u32 = 50;
-const MOST_SECONDS: f64 = 2.0;
+const MAX_SECONDS: f64 = 2.0;
 
 /// Measures `systemscope export` from start to end.
 pub(crate) fn written(table: &mut Table) {
@@ -40,7 +40,7 @@ pub(crate) fn written(table: &mut Table) {
             "s to read {STACKS} stacks of {FRAMES} frames and write them as {}",
             format.name()
         );
-        let bound = format!("less than {MOST_SECONDS}");
+        let bound = format!("less than {MAX_SECONDS}");
         let cells: [&str; 5] = [
             &what,
             "systemscope export",
@@ -48,7 +48,7 @@ pub(crate) fn written(table: &mut Table) {
             WALL_CLOCK,
             &bound,
         ];
-        table.row(&cells, Verdict::of(median(seconds) < MOST_SECONDS));
+        table.row(&cells, Verdict::of(median(seconds) < MAX_SECONDS));
     }
 }
 

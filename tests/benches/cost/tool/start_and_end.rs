@@ -6,15 +6,15 @@ use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
 use systemscope_tests::programs::mariadb::Server;
 use systemscope_tests::programs::peers::Profiler;
-use systemscope_tests::programs::watch::MOST_RSS_KIB;
+use systemscope_tests::programs::watch::MAX_RSS_KIB;
 use systemscope_tests::{Tool, Workload, now_ns};
 
 use crate::figures::{Figures, WALL_CLOCK, format_spread, in_turn};
 
 const ROUNDS: usize = 5;
 /// Longest time from Ctrl-C to the last byte with a busy database, in ms.
-const MOST_MS: f64 = 100.0;
-const MOST_MIB: f64 = MOST_RSS_KIB as f64 / 1024.0;
+const MAX_MS: f64 = 100.0;
+const MAX_MIB: f64 = MAX_RSS_KIB as f64 / 1024.0;
 
 /// Measures programs of 1, 64 and 2,000 threads, and a database.
 pub(crate) fn times(table: &mut Table) {
@@ -25,7 +25,7 @@ pub(crate) fn times(table: &mut Table) {
     let server = Server::start();
     rows(table, "MariaDB, idle", server.pid(), None);
     let _busy = server.keep_busy(4);
-    rows(table, "MariaDB, 4 clients", server.pid(), Some(MOST_MS));
+    rows(table, "MariaDB, 4 clients", server.pid(), Some(MAX_MS));
 }
 
 fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
@@ -36,8 +36,8 @@ fn rows(table: &mut Table, target: &str, pid: u32, most_ms: Option<f64>) {
     for tool in ["oncputime", "offcputime", "offwaketime", "cpudist"] {
         let ended = Ended::measure(&Profiler::ours(tool, "-p PID"), pid);
         let mut measured = ended.text();
-        let mut bounds = vec![format!("{MOST_MIB:.0} MiB")];
-        let mut holds = median(ended.mib.clone()) <= MOST_MIB;
+        let mut bounds = vec![format!("{MAX_MIB:.0} MiB")];
+        let mut holds = median(ended.mib.clone()) <= MAX_MIB;
         if let Some(most) = most_ms {
             bounds.insert(0, format!("{most:.0} ms"));
             holds &= median(ended.ms.clone()) <= most;

@@ -10,7 +10,7 @@ use systemscope_tests::{Account, ClockRow, Folded, Watch, Workload};
 use crate::peers::{Peers, describe};
 
 const WORKERS: u64 = 3;
-const MOST_PERCENT: f64 = 1.0;
+const MAX_PERCENT: f64 = 1.0;
 
 /// Measures threads that compute, sleep, wait for a lock and read a pipe in turn.
 pub(crate) fn rows(table: &mut Table) {
@@ -45,10 +45,10 @@ pub(crate) fn rows(table: &mut Table) {
             &format!("{WORKERS} threads that {what}"),
             &format!("{:.1} ms", truth as f64 / 1e6),
             &ours,
-            &format!("within {MOST_PERCENT} %"),
+            &format!("within {MAX_PERCENT} %"),
             &said,
         ];
-        table.row(&cells, Verdict::of(off.abs() <= MOST_PERCENT));
+        table.row(&cells, Verdict::of(off.abs() <= MAX_PERCENT));
     }
     accounts(table, &measured);
 }

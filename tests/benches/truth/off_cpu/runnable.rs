@@ -7,7 +7,7 @@ use systemscope_tests::programs::peers::Profiler;
 use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Watch, Workload, accounts_at_rest, cpus_online};
 
-const MOST_PERCENT: f64 = 1.0;
+const MAX_PERCENT: f64 = 1.0;
 
 /// Measures threads that only compute. There are two for each CPU, and one more.
 pub(crate) fn rows(table: &mut Table) {
@@ -54,12 +54,12 @@ pub(crate) fn rows(table: &mut Table) {
         &format!("{threads} threads that compute, {} CPUs", cpus_online()),
         &format!("{:.0} ms by schedstat", truth as f64 / 1e6),
         &format!("{} in spin_[r]", shown(in_spin)),
-        &format!("within {MOST_PERCENT} % and the {stolen:.2} % that the hypervisor took"),
+        &format!("within {MAX_PERCENT} % and the {stolen:.2} % that the hypervisor took"),
         &said,
     ];
     table.row(
         &cells,
-        Verdict::of_calm(stolen, off(in_spin).abs() <= MOST_PERCENT + stolen),
+        Verdict::of_calm(stolen, off(in_spin).abs() <= MAX_PERCENT + stolen),
     );
 }
 

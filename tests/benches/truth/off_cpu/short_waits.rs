@@ -5,7 +5,7 @@ use systemscope_tests::truth::short_waits::{ASLEEP, Expected, PUSHED, measure};
 
 const SECONDS: u64 = 10;
 /// Largest error in standard errors. Chance exceeds it once in 370 runs.
-const MOST_ERRORS: u64 = 3;
+const MAX_ERRORS: u64 = 3;
 
 /// Measures sleeps and waits for a CPU of 5 to 900 µs, which are the same in each round.
 pub(crate) fn rows(table: &mut Table) {
@@ -44,10 +44,10 @@ pub(crate) fn rows(table: &mut Table) {
                 shown.join(", "),
                 worst.fold(0.0, f64::max)
             ),
-            &format!("within {MOST_ERRORS} standard errors and a sample"),
+            &format!("within {MAX_ERRORS} standard errors and a sample"),
             "none tells",
         ];
-        let holds = |(expected, shown): &(Expected, u64)| expected.holds(*shown, MOST_ERRORS);
+        let holds = |(expected, shown): &(Expected, u64)| expected.holds(*shown, MAX_ERRORS);
         table.row(&cells, Verdict::of(figures.iter().all(holds)));
     }
 }

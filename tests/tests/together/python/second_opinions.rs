@@ -120,7 +120,7 @@ fn by_py_spy(held: &Workload) -> Threads<u32> {
 }
 
 /// Maximum frames of a thread that faulthandler writes. It writes the innermost ones.
-const MOST_FRAMES: usize = 100;
+const MAX_FRAMES: usize = 100;
 
 /// Stack of a thread as faulthandler writes it.
 #[derive(Debug, Default)]
@@ -219,7 +219,7 @@ fn others_see_the_same_frames_in_the_same_threads() {
 
             // faulthandler always writes names without qualifiers.
             let Dump { frames, is_cut } = &faulthandlers[&row.ident];
-            let most = if *is_cut { frames.len() } else { MOST_FRAMES };
+            let most = if *is_cut { frames.len() } else { MAX_FRAMES };
             let innermost = &ours[ours.len().saturating_sub(most)..];
             let innermost = innermost.iter().cloned();
             let innermost: Vec<Frame> = innermost.map(|it| it.unqualified().escaped()).collect();

@@ -9,7 +9,7 @@ use profile::Rate;
 
 use crate::record::session::pace::Pace;
 use crate::record::{Collected, Collector, RowSink, Session, StackChoice};
-use unwind_tables::MOST_DUMPS;
+use unwind_tables::MAX_DUMPS;
 
 /// Attached object that samples.
 pub struct SamplingSession<'a> {
@@ -67,7 +67,7 @@ fn seldom(rate: Rate, only_cpu: Option<u32>) -> Result<Duration> {
         None => online_cpus()?.len(),
     };
     let in_a_second = frequency.saturating_mul(cpus as u64).max(1);
-    let room = Duration::from_secs(1) * MOST_DUMPS as u32 / LOOKS;
+    let room = Duration::from_secs(1) * MAX_DUMPS as u32 / LOOKS;
     let room = room.div_f64(in_a_second as f64);
     Ok(room.clamp(OFTEN, Pace::SELDOM))
 }

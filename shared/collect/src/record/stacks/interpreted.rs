@@ -16,7 +16,7 @@ use symbolize::{CodeSource, Interpreted, Location, Symbolizer};
 use unwind_tables::{InterpretedFrames, MappedRuntime};
 
 /// Maximum size of the kept functions, in bytes. A target can make any number of functions.
-const MOST_BYTES: usize = 128 << 20;
+const MAX_BYTES: usize = 128 << 20;
 
 /// Position of the native frames in the stack's memory.
 pub(crate) struct Extent<'a> {
@@ -102,7 +102,7 @@ impl Functions {
     }
 
     fn keep(&mut self, key: (Process, u64, u32), function: &Arc<dyn Function>) {
-        if self.bytes + function.size() <= MOST_BYTES {
+        if self.bytes + function.size() <= MAX_BYTES {
             self.bytes += function.size();
             let before = self.known.insert(key, Arc::clone(function));
             self.bytes -= before.map_or(0, |before| before.size());

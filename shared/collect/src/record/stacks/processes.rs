@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 /// Maximum number of processes that are described.
 const MOST: usize = 1 << 16;
 /// Maximum number of bytes that are read of a file.
-const MOST_BYTES: u64 = 16 << 10;
+const MAX_BYTES: u64 = 16 << 10;
 /// ID of kthreadd, which is the parent of all kernel threads (rest_init() of `init/main.c`).
 const KTHREADD: u32 = 2;
 
@@ -221,7 +221,7 @@ fn open(folder: &OwnedFd, name: &str) -> io::Result<File> {
 fn text(folder: &OwnedFd, name: &str) -> io::Result<String> {
     let mut bytes = Vec::new();
     open(folder, name)?
-        .take(MOST_BYTES)
+        .take(MAX_BYTES)
         .read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -11,7 +11,7 @@ use crate::lanes::Origin;
 /// Category of V8's profiles.
 const CATEGORY: &str = "disabled-by-default-v8.cpu_profiler";
 /// Samples in one event.
-const MOST_SAMPLES: usize = 100;
+const MAX_SAMPLES: usize = 100;
 
 /// The samples of all threads.
 pub(super) struct Samples<'a> {
@@ -85,7 +85,7 @@ impl<'a> Samples<'a> {
                 format_args!("{comma}{}", now_us - before_us),
             );
             chunk.length += 1;
-            if chunk.length == MOST_SAMPLES {
+            if chunk.length == MAX_SAMPLES {
                 self.write_chunk(&mut chunk, thread, now_ns, writer)?;
             }
         }

@@ -8,7 +8,7 @@ use profile::{Profile, Stack, ThreadId};
 use crate::lanes::Origin;
 
 /// Bytes after which the buffer is written.
-const MOST_BUFFERED: usize = 64 << 10;
+const MAX_BUFFERED: usize = 64 << 10;
 
 /// An event without its arguments.
 #[derive(Clone, Copy)]
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         describe(&mut arguments);
         let end: &[u8] = if arguments.has_any { b"}}" } else { b"}" };
         buffer.extend_from_slice(end);
-        if self.buffer.len() > MOST_BUFFERED {
+        if self.buffer.len() > MAX_BUFFERED {
             self.write_buffer()?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use profile::{Profile, Sample, State, ThreadId, Unit, Weight};
 use serde::Serialize;
 
 /// Number of threads listed in `top_blocking_threads`.
-const MOST_THREADS: usize = 10;
+const MAX_THREADS: usize = 10;
 
 /// Sums of all intervals, and of each thread's intervals.
 #[derive(Debug, PartialEq, Serialize)]
@@ -57,7 +57,7 @@ impl OffCpu {
         }
         let mut top: Vec<_> = threads.iter().collect();
         top.sort_by_key(|(id, weight)| (Reverse(weight.value), **id));
-        let top = top.into_iter().take(MOST_THREADS);
+        let top = top.into_iter().take(MAX_THREADS);
         let top = top.map(|(id, weight)| TopThread {
             pid: id.pid,
             tid: id.tid,

@@ -4,7 +4,7 @@ use std::io;
 
 use profile::{Profile, Sample};
 
-use super::ftrace::cpus::MOST_REAL_CPUS;
+use super::ftrace::cpus::MAX_REAL_CPUS;
 use super::interning::Interner;
 use super::messages::{StackSample, TracePacket};
 use super::packets::{Packets, time};
@@ -90,7 +90,7 @@ impl Samples<'_, '_, '_> {
             Measure::Time(_) => (state.map_or("time", state_name), None),
             Measure::Events(name, _) => (&**name, Some(&**name)),
         };
-        let cpu = cpu.filter(|cpu| *cpu < MOST_REAL_CPUS);
+        let cpu = cpu.filter(|cpu| *cpu < MAX_REAL_CPUS);
         let stack_sample = StackSample {
             task_context_iid: sample.thread.map(|thread| self.interner.thread(thread)),
             execution_context_iid: cpu.map(|cpu| self.interner.cpu(cpu)),

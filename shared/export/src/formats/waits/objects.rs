@@ -16,9 +16,9 @@ use crate::text::waits::{ended_by_text, holder_text, kind_text, resource_text};
 /// Maximum number of resources with a line of their own.
 const LISTED: usize = 12;
 /// Maximum number of holders named per resource.
-const MOST_HOLDERS: usize = 3;
+const MAX_HOLDERS: usize = 3;
 /// Maximum number of wakers listed per resource.
-const MOST_WAKERS: usize = 3;
+const MAX_WAKERS: usize = 3;
 /// Maximum characters of a resource's text: a path can be long.
 const LONGEST: usize = 120;
 
@@ -107,7 +107,7 @@ impl Objects {
         )?;
         for (what, sum) in &sums {
             write_row(sum, blocked, &describe(what, sum), writer)?;
-            for (waker, time) in longest(&sum.wakers).take(MOST_WAKERS) {
+            for (waker, time) in longest(&sum.wakers).take(MAX_WAKERS) {
                 let share = percent(*time, sum.time_ns);
                 writeln!(writer, "{:>38}  {share} % {waker}", "")?;
             }
@@ -163,8 +163,8 @@ fn describe(what: &str, sum: &Sum) -> String {
         text.push_str(&format!(" (idle: {share} %)"));
     }
     let holders = longest(&sum.holders);
-    let has_more = holders.len() > MOST_HOLDERS;
-    for (at, (holder, time)) in holders.take(MOST_HOLDERS).enumerate() {
+    let has_more = holders.len() > MAX_HOLDERS;
+    for (at, (holder, time)) in holders.take(MAX_HOLDERS).enumerate() {
         let before = if at == 0 { "; held by " } else { ", " };
         let share = percent(*time, sum.time_ns);
         text.push_str(&format!("{before}{holder} ({share} %)"));

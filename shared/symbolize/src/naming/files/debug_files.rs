@@ -89,9 +89,9 @@ fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
 
 /// Returns the CRC-32 of a whole file, if the allowance suffices.
 fn checksum_of(file: &File, allowance: &Allowance) -> Option<u32> {
-    const MOST_BYTES: u64 = 1 << 30;
+    const MAX_BYTES: u64 = 1 << 30;
     let size = file.metadata().ok()?.len();
-    if size > MOST_BYTES {
+    if size > MAX_BYTES {
         allowance.refuse("its debug file is too large for a checksum");
         return None;
     }

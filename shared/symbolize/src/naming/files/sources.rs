@@ -30,12 +30,12 @@ pub enum Sources {
 }
 
 /// Maximum size of the decompressed debug information of one file, in bytes.
-const MOST_BYTES: u64 = 1 << 29;
+const MAX_BYTES: u64 = 1 << 29;
 /// Maximum number of functions inlined at one address.
-const MOST_INLINED: usize = 64;
+const MAX_INLINED: usize = 64;
 /// Maximum number of addresses that are looked up in one file. It equals the maximum number of
 /// symbols.
-const MOST_ADDRESSES: usize = 1 << 16;
+const MAX_ADDRESSES: usize = 1 << 16;
 
 /// Source place of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
 /// The debug information cannot be read, or is invalid as a whole.
 pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
     let allowance = elf.source().allowance;
-    let mut room = MOST_BYTES;
+    let mut room = MAX_BYTES;
     let load = |id: SectionId| -> Result<Vec<u8>> {
         // Units contain their own addresses, which addr2line would otherwise read from
         // `.debug_aranges`. addr2line does not use the other sections in this list.
@@ -79,7 +79,7 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
     };
     let sections = DwarfSections::load(load)?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-    size::check(&mut dwarf, MOST_BYTES - room, wanted, allowance)?;
+    size::check(&mut dwarf, MAX_BYTES - room, wanted, allowance)?;
     let context = Context::from_dwarf(dwarf).map_err(Error::other)?;
     let mut looker = Looker {
         context,
@@ -88,14 +88,14 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
     };
     let addresses = wanted.addresses().iter().enumerate();
     let places = addresses.map(|(index, &address)| {
-        if index < MOST_ADDRESSES && allowance.check_time().is_ok() {
+        if index < MAX_ADDRESSES && allowance.check_time().is_ok() {
             // Invalid debug information gives no place.
             looker.place(address).unwrap_or_default()
         } else {
             Place::default()
         }
     });
-    if wanted.addresses().len() > MOST_ADDRESSES {
+    if wanted.addresses().len() > MAX_ADDRESSES {
         let _ = allowance.refuse("too many of its addresses are asked for");
     }
     Ok(places.collect())
@@ -112,7 +112,7 @@ impl Looker<'_> {
         let mut frames = self.context.find_frames(address).skip_all_loads().ok()?;
         let mut found = Vec::new();
         while let Some(frame) = frames.next().ok()? {
-            if found.len() > MOST_INLINED {
+            if found.len() > MAX_INLINED {
                 return None;
             }
             let source = frame.location.and_then(|location| {
@@ -232,9 +232,9 @@ mod tests {
     #[test]
     fn inlined_functions_are_bounded() {
         let count = |count: usize| place(&vec!["f"; count]).map(|place| place.inlined.len());
-        assert_eq!(count(MOST_INLINED), Some(MOST_INLINED));
-        assert_eq!(count(MOST_INLINED + 1), None);
-        assert_eq!(count(MOST_INLINED + 2), None);
+        assert_eq!(count(MAX_INLINED), Some(MAX_INLINED));
+        assert_eq!(count(MAX_INLINED + 1), None);
+        assert_eq!(count(MAX_INLINED + 2), None);
     }
 
     #[test]

@@ -30,13 +30,13 @@ use crate::naming::demangle::{LONGEST, demangle};
 use crate::naming::wanted::Wanted;
 
 /// Maximum number of symbols that cover a wanted address. Only a hostile file has more.
-const MOST_SYMBOLS: usize = 1 << 16;
+const MAX_SYMBOLS: usize = 1 << 16;
 /// Maximum size of names that are read, and of names that are demangled, in bytes. Symbols may
 /// share a long name, and short names may stand for long ones. After the maximum, names stay
 /// mangled.
-const MOST_NAMES: usize = 8 << 20;
+const MAX_NAMES: usize = 8 << 20;
 /// Maximum number of names that are compared, among symbols that cover the same code.
-const MOST_ALIASES: usize = 8;
+const MAX_ALIASES: usize = 8;
 
 /// Place of a name of a symbol, and facts that tell how good the name is.
 #[derive(Clone, Copy)]
@@ -120,7 +120,7 @@ fn names_of<'f>(
             tables.push(table);
         }
     }
-    let room = Cell::new(MOST_NAMES);
+    let room = Cell::new(MAX_NAMES);
     let read = |alias: &Alias| {
         if room.get() == 0 {
             let allowance = elf.source().allowance;
@@ -152,11 +152,11 @@ fn collect(
         if !is_meant(&symbol) || wanted.covered(symbol.address, symbol.size).is_empty() {
             return Ok(());
         }
-        if covering.len() >= MOST_SYMBOLS {
+        if covering.len() >= MAX_SYMBOLS {
             return Err(Error::new(ErrorKind::InvalidData, "too many symbols"));
         }
         let aliases = covering.entry((symbol.address, symbol.size)).or_default();
-        if aliases.len() < MOST_ALIASES {
+        if aliases.len() < MAX_ALIASES {
             aliases.push(Alias {
                 table: index,
                 name: symbol.name,
@@ -301,7 +301,7 @@ fn look_up(
         .map_err(Error::other)?;
     // Pieces do not overlap, so their beginnings differ.
     let mut demangled: HashMap<u64, Symbol> = HashMap::new();
-    let mut room = MOST_NAMES;
+    let mut room = MAX_NAMES;
     let names = found.iter().map(|symbol| {
         let symbol = symbol.as_sym()?;
         let symbol = demangled.entry(symbol.addr).or_insert_with(|| {
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn names_that_take_long_to_demangle_use_up_the_room() {
         let last_after = |name: &str| {
-            let many = (MOST_NAMES / LONGEST) as u64;
+            let many = (MAX_NAMES / LONGEST) as u64;
             let symbols = (0..many).map(|at| (at * 16, 16, format!("{name}{at}")));
             let last = (many * 16, 16, "_ZN3foo3barEv".to_owned());
             let wanted = Wanted::new((0..=many).map(|at| at * 16).collect());

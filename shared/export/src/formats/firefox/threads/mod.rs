@@ -20,7 +20,7 @@ use crate::text::title::title;
 const UNKNOWN: &str = "unknown";
 
 /// Rows after which the threads so far are written: samples and markers.
-const MOST_ROWS: usize = 10_000;
+const MAX_ROWS: usize = 10_000;
 
 /// Writes a file with the timeline of a profile, or with its sums if it has no timeline.
 ///
@@ -152,7 +152,7 @@ impl<'a> Threads<'a> {
         life: Life,
         process_life: Life,
     ) -> io::Result<ThreadHandle> {
-        if self.rows > MOST_ROWS {
+        if self.rows > MAX_ROWS {
             self.file.write_threads()?;
             self.rows = 0;
             self.frames.fill(None);

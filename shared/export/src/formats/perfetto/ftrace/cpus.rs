@@ -6,16 +6,16 @@ use std::collections::BinaryHeap;
 use super::states::{NO_CPU, Stay};
 
 /// Number of CPUs that Perfetto reads (`kMaxCpuCount` of its `ftrace_tokenizer.cc`).
-const MOST_CPUS: u32 = 1024;
+const MAX_CPUS: u32 = 1024;
 /// Number of CPUs, of those, that can be real. The others are for stays whose CPU is not known.
-pub(in super::super) const MOST_REAL_CPUS: u32 = 960;
+pub(in super::super) const MAX_REAL_CPUS: u32 = 960;
 
 /// Gives each stay a CPU, and sorts the stays by CPU and time. A sample in a stay tells its CPU. A
 /// stay without a sample is on the CPU of the thread's nearest sample if no other stay is there at
 /// that time. Any other is on a CPU from `first_free` on, which no machine has.
 pub(super) fn allot(stays: &mut [Stay], first_free: u32) {
     for stay in &mut *stays {
-        if stay.cpu >= MOST_REAL_CPUS {
+        if stay.cpu >= MAX_REAL_CPUS {
             stay.cpu = NO_CPU;
         }
     }
@@ -31,7 +31,7 @@ pub(super) fn allot(stays: &mut [Stay], first_free: u32) {
     }
     stays.sort_unstable_by_key(|stay| (stay.cpu, stay.start_ns, stay.end_ns));
     let free = stays.partition_point(|stay| stay.cpu != NO_CPU);
-    place(&mut stays[free..], first_free.min(MOST_REAL_CPUS));
+    place(&mut stays[free..], first_free.min(MAX_REAL_CPUS));
     stays.sort_unstable_by_key(|stay| (stay.cpu, stay.start_ns, stay.end_ns));
 }
 
@@ -80,11 +80,11 @@ fn place(stays: &mut [Stay], first: u32) {
         }
         stay.cpu = match free.pop() {
             Some(Reverse(cpu)) => cpu,
-            None if next < MOST_CPUS => {
+            None if next < MAX_CPUS => {
                 next += 1;
                 next - 1
             }
-            None => MOST_CPUS - 1,
+            None => MAX_CPUS - 1,
         };
         taken.push(Reverse((stay.end_ns, stay.cpu)));
     }

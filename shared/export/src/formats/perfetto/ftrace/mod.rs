@@ -9,7 +9,7 @@ use std::io;
 use profile::Profile;
 use prost::bytes::Bytes;
 
-use self::cpus::{MOST_REAL_CPUS, allot};
+use self::cpus::{MAX_REAL_CPUS, allot};
 use self::states::{Ends, Leaves, Stay, add_stays};
 use super::lanes::{Lane, NOBODY};
 use super::messages::{FtraceEvent, FtraceEventBundle, SchedSwitch, SchedWaking, TracePacket};
@@ -17,7 +17,7 @@ use super::packets::{Packets, time};
 use super::tracks::Threads;
 
 /// Maximum number of events in a packet.
-const MOST_EVENTS: usize = 512;
+const MAX_EVENTS: usize = 512;
 /// Priority of threads without a nice value, as the kernel counts priorities.
 const PRIORITY: i32 = 120;
 /// The idle thread of each CPU, which stands for all threads that were not measured.
@@ -84,7 +84,7 @@ impl<'a> Switches<'a> {
         let samples = self.profile.times.timed_samples.iter();
         let seen = samples
             .map(|timed| timed.cpu)
-            .filter(|cpu| *cpu < MOST_REAL_CPUS);
+            .filter(|cpu| *cpu < MAX_REAL_CPUS);
         let seen = seen.max().map_or(0, |last| last + 1);
         self.profile.meta.cpus.max(seen)
     }
@@ -124,7 +124,7 @@ impl Cpu<'_, '_, '_> {
 
     fn put(&mut self, event: FtraceEvent) -> io::Result<()> {
         self.events.push(event);
-        if self.events.len() < MOST_EVENTS {
+        if self.events.len() < MAX_EVENTS {
             return Ok(());
         }
         self.flush()

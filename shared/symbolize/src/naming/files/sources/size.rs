@@ -25,7 +25,7 @@ const LEAST_ROOM: u64 = 64 << 20;
 /// programs take 1.3 to 2 bytes, and Rust programs 3.4 bytes.
 const ROOM_FOR_BYTE: u64 = 4;
 /// Maximum of the memory limit for the records of a file, in bytes.
-const MOST_ROOM: u64 = 1 << 30;
+const MAX_ROOM: u64 = 1 << 30;
 
 /// Memory that addr2line and gimli take for a unit, in bytes.
 const UNIT: u64 = 640;
@@ -70,7 +70,7 @@ pub(super) fn check(
     let mut count = Count {
         wanted,
         allowance,
-        left: (LEAST_ROOM + ROOM_FOR_BYTE * size).min(MOST_ROOM),
+        left: (LEAST_ROOM + ROOM_FOR_BYTE * size).min(MAX_ROOM),
         steps: 0,
     };
     let mut tables = HashSet::new();
