@@ -2,6 +2,7 @@
 
 pub mod browser;
 pub mod django;
+pub mod firefox;
 pub mod mariadb;
 pub mod nginx;
 pub mod peers;

@@ -7,3 +7,4 @@ mod perfetto;
 mod pprof;
 mod recorded;
 mod sums;
+mod timelines;
