@@ -35,7 +35,7 @@ HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -path tests/pypi -prune -o -name '*.[ch]' -print | sort)
-SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh) scripts/kernels/init .ci/run
+SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh) scripts/kernels/init .ci/run shared/capture/generate/proto.sh
 
 .PHONY: help packages build install run test test-all test-kernels truth bench abuse soak tables mutants \
 	fuzz lint deny proto picture clean
@@ -162,7 +162,7 @@ lint: packages
 	@echo '==> mutants apply' >&2
 	@scripts/mutants.sh --check
 	@echo '==> generated files' >&2
-	@scripts/proto.sh --check
+	@shared/capture/generate/proto.sh --check
 	@echo '==> documents' >&2
 	@scripts/check-docs.sh
 	@scripts/check-docs.sh --comments
@@ -172,7 +172,7 @@ deny:
 	@CARGO='$(CARGO)' scripts/deny.sh
 
 proto:
-	@CARGO='$(CARGO)' scripts/proto.sh
+	@CARGO='$(CARGO)' shared/capture/generate/proto.sh
 
 picture: build
 	@scripts/picture.sh '$(BIN)'

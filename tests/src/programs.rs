@@ -9,7 +9,6 @@ mod others;
 pub mod process;
 pub mod simple;
 pub mod sources;
-pub mod timeline;
 pub mod tool;
 pub mod wallclock;
 pub mod watch;

@@ -9,5 +9,6 @@ pub mod idleness;
 pub mod known_chains;
 pub mod short_waits;
 pub mod statistics;
+pub mod timeline;
 pub(crate) mod tracing;
 pub mod wake_ups;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use systemscope_tests::printed::output::files_below;
-use systemscope_tests::programs::timeline::record_switches;
+use systemscope_tests::truth::timeline::record_switches;
 use systemscope_tests::{Folded, Seen, Tool, Watch, Workload};
 
 use crate::fault::{End, Fault, held};

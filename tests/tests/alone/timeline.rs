@@ -3,7 +3,7 @@
 
 use profile::{Interval, State};
 use systemscope_tests::Turn;
-use systemscope_tests::programs::timeline::{NAP_US, lanes, record_switches};
+use systemscope_tests::truth::timeline::{NAP_US, lanes, record_switches};
 
 /// Maximum memory of the tool, in KiB.
 const MAX_RSS_KIB: u64 = 128 * 1024;

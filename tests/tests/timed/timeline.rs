@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use profile::{EndedBy, Interval, Profile, Sample, State, ThreadChange, ThreadId};
 use rustix::process::Signal;
-use systemscope_tests::programs::timeline::{lanes, read};
+use systemscope_tests::truth::timeline::{lanes, read};
 use systemscope_tests::programs::tool::{MEASURING, PATIENCE};
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Tool, Turn, Workload, patiently};

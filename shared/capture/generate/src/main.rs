@@ -1,4 +1,4 @@
-//! Prints the Rust messages of `../capture.proto`. Run by scripts/proto.sh.
+//! Prints the Rust messages of `../capture.proto`. Run by proto.sh.
 
 use std::error::Error;
 use std::{env, fs};

@@ -2,7 +2,7 @@
 # proto.sh [--check]: generates shared/capture/src/messages.rs from capture.proto, or
 # checks that the file was generated from the present capture.proto.
 set -euo pipefail
-cd "$(dirname "$0")/../shared/capture"
+cd "$(dirname "$0")/.."
 messages=src/messages.rs
 
 sum=$(sha256sum capture.proto | cut -d ' ' -f 1)
