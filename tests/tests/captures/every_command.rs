@@ -16,12 +16,14 @@ use report::overview::Look;
 use wallclock::Limits;
 
 /// Formats that captures are exported to.
-pub(crate) const FORMATS: [&str; 9] = [
+pub(crate) const FORMATS: [&str; 11] = [
     "folded",
     "classic",
     "svg",
     "pprof",
     "speedscope",
+    "chrome",
+    "firefox",
     "perf-script",
     "json",
     "waits",
