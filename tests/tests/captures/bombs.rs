@@ -11,8 +11,8 @@ use systemscope_tests::programs::workload::scratch;
 
 use crate::every_command::{DIFFS, FORMATS};
 use crate::written::{
-    bytes, capture, chains, frames, intervals, meta, request_spans, same_rows, samples, stacks,
-    thread, timed_samples,
+    bytes, capture, chains, frames, intervals, lanes, meta, request_spans, same_rows, samples,
+    stacks, thread, timed_samples,
 };
 
 /// Memory that is enough to refuse a capture, in bytes.
@@ -61,6 +61,7 @@ fn far_more_rows_than_the_size_allows_are_refused() {
     for rows in [
         intervals(&zeros, 0),
         timed_samples(&zeros),
+        lanes(zeros.len()),
         request_spans(&zeros, 0),
     ] {
         let sample = samples(&[[0, 0, 0]]);

@@ -125,6 +125,18 @@ pub(crate) fn intervals(samples: &[u64], length: u64) -> Vec<u8> {
     record(12, &columns.concat())
 }
 
+/// Returns parts of lanes of the samples' thread, without a key. Each has a stretch, a blocked and a
+/// runnable interval of 1 ns.
+pub(crate) fn lanes(count: usize) -> Vec<u8> {
+    let same = |value| (0..count).map(move |_| value);
+    let columns: Vec<Vec<u8>> = [1, 1, 0, 1, 0, 0, 1, 1, 0]
+        .into_iter()
+        .zip(1..)
+        .map(|(value, field)| column(field, same(value)))
+        .collect();
+    record(19, &columns.concat())
+}
+
 /// Returns timed samples at time 0. `samples` contains the numbers of their samples.
 pub(crate) fn timed_samples(samples: &[u64]) -> Vec<u8> {
     let same = |value| samples.iter().map(move |_| value);

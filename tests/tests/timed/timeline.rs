@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use profile::{EndedBy, Interval, Profile, Sample, State, ThreadChange, ThreadId};
 use rustix::process::Signal;
-use systemscope_tests::truth::timeline::{lanes, read};
 use systemscope_tests::programs::tool::{MEASURING, PATIENCE};
 use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::timeline::{lanes, read};
 use systemscope_tests::{Tool, Turn, Workload, patiently};
 
 /// Minimum length of an interval with a row of its own: the default of `--timeline-min`.

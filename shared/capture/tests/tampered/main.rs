@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::{env, fs};
 
+use capture::{KeySamples, LanePart, LaneSample, Stream};
 use profile::{
     Interval, Profile, RequestSpan, Sample, Shares, State, ThreadId, TimedSample, Unit,
     folded::read,
@@ -70,14 +71,48 @@ fn add_times(profile: &mut Profile) {
     }
 }
 
-/// Returns the uncompressed content of a capture of each seed.
+/// Returns a capture whose timeline comes before its tables.
+fn streamed(profile: &mut Profile) -> Vec<u8> {
+    let samples: Vec<Sample> = profile.samples.keys().copied().collect();
+    let rows = samples.iter().map(|row| profile.samples.id(*row));
+    let keys: Vec<KeySamples> = rows
+        .map(|id| KeySamples {
+            sample: Some(id),
+            runnable: Some(id),
+        })
+        .collect();
+    let thread = ThreadId { pid: 1, tid: 1 };
+    let parts = (0..).zip(&keys).map(|(key, _)| LanePart {
+        thread,
+        start_ns: 1_000 * u64::from(key),
+        stretch: Shares::all(State::Running, 500),
+        blocked_ns: 300,
+        runnable_ns: 200,
+        key: Some(key),
+    });
+    let timed = (0..).zip(&keys).map(|(key, _)| LaneSample {
+        thread,
+        cpu: 0,
+        time_ns: 1_000 * u64::from(key),
+        key,
+    });
+    let mut capture = Vec::new();
+    let mut stream = Stream::new(&mut capture, profile).unwrap();
+    let (parts, timed) = (parts.collect::<Vec<_>>(), timed.collect::<Vec<_>>());
+    stream.add(&parts, &timed).unwrap();
+    stream.finish(profile, &keys).unwrap();
+    capture
+}
+
+/// Returns the uncompressed content of two captures of each seed.
 fn capture_seeds() -> Vec<Vec<u8>> {
-    let seeds = seeds().into_iter().map(|seed| {
+    let seeds = seeds().into_iter().flat_map(|seed| {
         let mut profile = read(&seed[..], Unit::Samples, false).unwrap();
         add_times(&mut profile);
         let mut capture = Vec::new();
         capture::write(&profile, &mut capture).unwrap();
-        zstd::decode_all(&capture[8..]).unwrap()
+        let captures = [capture, streamed(&mut profile)];
+        captures.map(|capture| zstd::decode_all(&capture[8..]).unwrap())
     });
     seeds.collect()
 }

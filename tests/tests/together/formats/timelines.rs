@@ -9,8 +9,8 @@ use profile::{Interval, Profile, Shares, State, join::join};
 use serde_json::Value;
 use systemscope_tests::programs::browser::speedscope;
 use systemscope_tests::programs::firefox::FirefoxProfiler;
-use systemscope_tests::truth::timeline::lanes;
 use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::timeline::lanes;
 use systemscope_tests::{Tool, Turn, Workload};
 
 const SECONDS: u32 = 2;
