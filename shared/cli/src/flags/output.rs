@@ -284,10 +284,10 @@ mod tests {
 
     #[test]
     fn unknown_formats_are_told_from_those_there_are() {
-        let error = parse_line::<Arguments>("--format chrome").unwrap_err();
+        let error = parse_line::<Arguments>("--format trace").unwrap_err();
         let error = error.to_string();
         assert!(
-            error.contains("invalid value 'chrome' for '--format <NAMES>'"),
+            error.contains("invalid value 'trace' for '--format <NAMES>'"),
             "{error}"
         );
         assert!(
