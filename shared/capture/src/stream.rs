@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use profile::{Id, Profile, Sample, Shares, ThreadId};
+use profile::{Id, Interval, Profile, Sample, Shares, State, ThreadId};
 use zstd::Encoder;
 
 use super::times::Instants;
@@ -29,6 +29,35 @@ pub struct LanePart {
     pub runnable_ns: u64,
     /// Number of the key under which the two intervals are counted.
     pub key: Option<u32>,
+}
+
+impl LanePart {
+    /// Returns the intervals of the part, in the order of time.
+    pub fn intervals(&self, key: KeySamples) -> impl Iterator<Item = Interval> + use<> {
+        let LanePart {
+            thread,
+            start_ns,
+            stretch,
+            ..
+        } = *self;
+        let blocked_ns = start_ns.saturating_add(stretch.total_ns());
+        let runnable_ns = blocked_ns.saturating_add(self.blocked_ns);
+        let blocked = Shares::all(State::Blocked, self.blocked_ns);
+        let runnable = Shares::all(State::Runnable, self.runnable_ns);
+        let rows = [
+            (start_ns, stretch, None),
+            (blocked_ns, blocked, key.sample),
+            (runnable_ns, runnable, key.runnable),
+        ];
+        let rows = rows.into_iter();
+        let rows = rows.map(move |(start_ns, shares, sample)| Interval {
+            thread,
+            start_ns,
+            shares,
+            sample,
+        });
+        rows.filter(|interval| interval.length_ns() > 0)
+    }
 }
 
 /// A sample with its time.

@@ -4,7 +4,7 @@ use super::Error;
 use super::budget::Budget;
 use super::proto;
 use super::rows::{FRAME_BYTES, optional, row, same_length, state};
-use super::stream::KeySamples;
+use super::stream::{KeySamples, LanePart};
 use super::write::{number, optional as optional_number, state as state_number};
 use std::collections::BTreeMap;
 
@@ -149,36 +149,32 @@ impl Keyed {
         budget.take_rows::<[Interval; 3]>(count, 0)?;
         let mut starts = Instants::default();
         for index in 0..count {
-            let thread = thread(rows.pids[index], rows.tids[index]);
-            let stretch = Shares {
-                running_ns: rows.running[index],
-                runnable_ns: rows.runnable[index],
-                blocked_ns: rows.blocked[index],
+            let part = LanePart {
+                thread: thread(rows.pids[index], rows.tids[index]),
+                start_ns: starts.take(rows.starts[index]),
+                stretch: Shares {
+                    running_ns: rows.running[index],
+                    runnable_ns: rows.runnable[index],
+                    blocked_ns: rows.blocked[index],
+                },
+                blocked_ns: rows.blocked_after[index],
+                runnable_ns: rows.runnable_after[index],
+                key: rows.keys[index].checked_sub(1),
             };
-            let after = [
-                Shares::all(State::Blocked, rows.blocked_after[index]),
-                Shares::all(State::Runnable, rows.runnable_after[index]),
-            ];
-            let key = rows.keys[index].checked_sub(1);
-            let parts = [(stretch, None), (after[0], key), (after[1], key)];
-            let mut start_ns = starts.take(rows.starts[index]);
-            for (shares, key) in parts {
-                if shares == Shares::default() {
-                    continue;
-                }
-                budget.take_counts([shares.running_ns, shares.runnable_ns, shares.blocked_ns])?;
-                let end_ns = end(start_ns, shares.total_ns())?;
-                if let Some(key) = key {
-                    let place = profile.times.intervals.len() as u32;
-                    self.intervals.push((place, key));
-                }
-                profile.times.intervals.push(Interval {
-                    thread,
-                    start_ns,
-                    shares,
-                    sample: None,
-                });
-                start_ns = end_ns;
+            let stretch_ns = part.stretch.total_ns();
+            for interval in part.intervals(KeySamples::default()) {
+                let Shares {
+                    running_ns,
+                    runnable_ns,
+                    blocked_ns,
+                } = interval.shares;
+                budget.take_counts([running_ns, runnable_ns, blocked_ns])?;
+                end(interval.start_ns, interval.length_ns())?;
+                let place = profile.times.intervals.len() as u32;
+                let is_stretch = interval.start_ns == part.start_ns && stretch_ns > 0;
+                let key = part.key.filter(|_| !is_stretch);
+                self.intervals.extend(key.map(|key| (place, key)));
+                profile.times.intervals.push(interval);
             }
         }
         Ok(())

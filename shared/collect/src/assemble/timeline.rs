@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use bpf::types::{NameEvent, TimelineKind};
-use capture::{KeySamples, LanePart};
+use capture::KeySamples;
 use profile::{
-    Clock, Id, Interval, Sample, Shares, State, Thread, ThreadChange, ThreadEvent, ThreadId,
-    TimedSample, Window,
+    Clock, Id, Sample, State, Thread, ThreadChange, ThreadEvent, ThreadId, TimedSample, Window,
 };
 
 use super::draft::Draft;
@@ -72,9 +71,8 @@ pub(crate) fn add(
     for row in &timeline.parts {
         if threads.contains(&row.thread) {
             let key = row.key.and_then(|key| keys.get(key as usize));
-            times
-                .intervals
-                .extend(intervals(row, key.copied().unwrap_or_default()));
+            let key = key.copied().unwrap_or_default();
+            times.intervals.extend(row.intervals(key));
         }
     }
     for row in &timeline.samples {
@@ -101,34 +99,6 @@ pub(crate) fn renumber(keys: &mut [KeySamples], numbers: &[Option<Id<Sample>>]) 
         key.sample = new(key.sample);
         key.runnable = new(key.runnable);
     }
-}
-
-/// Returns the intervals of a part of a lane.
-fn intervals(part: &LanePart, key: KeySamples) -> impl Iterator<Item = Interval> + use<> {
-    let LanePart {
-        thread,
-        start_ns,
-        stretch,
-        ..
-    } = *part;
-    let blocked_ns = start_ns.saturating_add(stretch.total_ns());
-    let runnable_ns = blocked_ns.saturating_add(part.blocked_ns);
-    let blocked = Shares::all(State::Blocked, part.blocked_ns);
-    let runnable = Shares::all(State::Runnable, part.runnable_ns);
-    let rows = [
-        (start_ns, stretch, None),
-        (blocked_ns, blocked, key.sample),
-        (runnable_ns, runnable, key.runnable),
-    ];
-    let rows = rows
-        .into_iter()
-        .map(move |(start_ns, shares, sample)| Interval {
-            thread,
-            start_ns,
-            shares,
-            sample,
-        });
-    rows.filter(|interval| interval.length_ns() > 0)
 }
 
 /// Returns the start and the end of a thread, if they are inside the window.

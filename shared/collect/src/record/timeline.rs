@@ -7,7 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bpf::types::{LaneEvent, NameEvent, SampleEvent, StackKey, TimelineKind};
+use bpf::types::{LaneEvent, NameEvent, Returning, SampleEvent, StackKey, TimelineKind};
 use capture::{LanePart, LaneSample};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use loader::iterators::copy;
@@ -90,15 +90,19 @@ impl Timeline {
     }
 
     fn take_part(&mut self, message: &[u8]) {
-        let Some(LaneEvent {
-            is_counted,
-            part,
-            key,
-            ..
-        }) = copy(message)
-        else {
-            return;
-        };
+        if let Some(event) = copy::<LaneEvent>(message) {
+            self.add_part(&event.part, event.key, event.is_counted != 0);
+        }
+    }
+
+    /// Adds the part of a lane whose interval was about to be counted when programs were detached.
+    pub(crate) fn add_returning(&mut self, returning: &Returning) {
+        if returning.part.start != 0 {
+            self.add_part(&returning.part, returning.key, true);
+        }
+    }
+
+    fn add_part(&mut self, part: &bpf::types::LanePart, key: StackKey, is_counted: bool) {
         let StackKey { pid, tid, .. } = key;
         self.parts.push(LanePart {
             thread: ThreadId { pid, tid },
@@ -110,7 +114,7 @@ impl Timeline {
             },
             blocked_ns: part.blocked,
             runnable_ns: part.runnable,
-            key: (is_counted != 0).then(|| self.keys.number(key)),
+            key: is_counted.then(|| self.keys.number(key)),
         });
     }
 

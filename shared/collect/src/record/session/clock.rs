@@ -176,8 +176,11 @@ impl Session for ClockSession<'_> {
         let mut timeline = self.collector.take_timeline();
         // From here on, no program changes a record.
         let mut collected = self.collector.finish()?;
-        for (key, tally) in self.returns.iter().flat_map(Returns::left_over) {
-            collected.add(key, &tally);
+        for returning in self.returns.iter().flat_map(Returns::left_over) {
+            collected.add(returning.key, &returning.weight);
+            if let Some(timeline) = &timeline {
+                timeline.with_rows(|rows| rows.add_returning(&returning));
+            }
         }
         let left_unseen = (self.closing).close(stop, timeline.as_mut(), |closed| {
             collected.add(closed.key, &closed.weight);

@@ -2,7 +2,7 @@
 //! space reads the stacks of threads that have not returned when the window ends.
 
 use bpf::ProgramName;
-use bpf::types::{PreexistingThread, Returning, STACK_MISSED, StackKey, Tally};
+use bpf::types::{PreexistingThread, Returning, STACK_MISSED};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, ProgramMut};
 use loader::iterators::{self, copy};
 use loader::{LoadedObject, OpenObject, Result};
@@ -55,22 +55,17 @@ impl<'a> Returns<'a> {
     }
 
     /// Returns the intervals of threads that were returning when the programs were detached.
-    pub(crate) fn left_over(&self) -> Vec<(StackKey, Tally)> {
+    pub(crate) fn left_over(&self) -> Vec<Returning> {
         let values = self
             .returning
             .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         let values = values.ok().flatten().unwrap_or_default();
         let returning = values.iter().filter_map(|value| copy::<Returning>(value));
-        returning
-            .filter(|returning| returning.task != 0)
-            .map(
-                |Returning {
-                     mut key, weight, ..
-                 }| {
-                    key.user = STACK_MISSED;
-                    (key, weight)
-                },
-            )
-            .collect()
+        let unreturned = returning.filter(|returning| returning.task != 0);
+        let missed = unreturned.map(|mut returning| {
+            returning.key.user = STACK_MISSED;
+            returning
+        });
+        missed.collect()
     }
 }
