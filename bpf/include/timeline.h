@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Messages of a timeline: parts of lanes, samples, and names of threads. They have a ring
- * buffer of their own, so that many of them delay no stack.
+ * Messages of a timeline: parts of lanes, samples, and names of threads. The messages
+ * have their own ring buffer, so they do not delay stacks.
  */
 #ifndef SYSTEMSCOPE_TIMELINE_H
 #define SYSTEMSCOPE_TIMELINE_H

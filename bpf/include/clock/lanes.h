@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Lanes: every thread's intervals in the order of time, without a hole. An off-CPU
- * interval of at least timeline_least ns is sent by itself. The time before it is sent
- * with it, as a stretch that has the time in each state: running intervals, and what
- * is too short to be sent by itself.
+ * Lanes: every thread's intervals in the order of time, without a hole. A message has
+ * one off-CPU interval of at least timeline_least ns, and the stretch before it. A
+ * stretch holds running intervals and shorter intervals, as the time in each state.
  */
 #ifndef SYSTEMSCOPE_LANES_H
 #define SYSTEMSCOPE_LANES_H

@@ -10,8 +10,8 @@ use super::values;
 pub struct TimelineFlags {
     /// Record a timeline: the intervals of each thread, with their times
     ///
-    /// Blocked and runnable time are told apart, as --states does. Formats that show times, such
-    /// as perfetto, ask for a timeline themselves; a capture (.scope) holds one with this flag.
+    /// Implies --states. Formats that show times, such as perfetto, ask for a timeline themselves. A
+    /// capture (.scope) holds a timeline only with this flag.
     #[arg(long)]
     pub timeline: bool,
 
