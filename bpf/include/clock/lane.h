@@ -11,6 +11,12 @@ const volatile bool want_timeline = false;
 /* Minimum length of an interval with an entry of its own, in nanoseconds. */
 const volatile u64 timeline_least = 0;
 
+/*
+ * Length from which a stretch is sent although no off-CPU interval follows it, in
+ * nanoseconds. A recorder of the last seconds drops a stretch that began before them.
+ */
+const volatile u64 timeline_max_stretch = ~0ULL;
+
 /* Time in each state, in nanoseconds. */
 struct state_times {
 	u64 running;

@@ -19,6 +19,12 @@ static __always_inline bool is_kept(u64 length)
 	return length && length >= timeline_least;
 }
 
+/* Returns whether a stretch is too long to wait for an off-CPU interval. */
+static __always_inline bool is_full(const struct state_times *times)
+{
+	return total_time(times) >= timeline_max_stretch;
+}
+
 /* Sends @times as a stretch, if it has any time. */
 static __always_inline void send_stretch(const struct clock_program *program,
 					 struct thread *thread,
@@ -70,9 +76,19 @@ static __noinline int add_long_run(const struct clock_program *program,
 	bool alone = stand_alone(&thread->lane.shorts);
 
 	join_shorts(program, thread);
-	if (alone)
+	if (alone || length >= timeline_max_stretch)
 		send_stretch(program, thread, &thread->lane.stretch);
 	thread->lane.stretch.running += length;
+	if (is_full(&thread->lane.stretch))
+		send_stretch(program, thread, &thread->lane.stretch);
+	return 0;
+}
+
+static __noinline int send_shorts(const struct clock_program *program,
+				  struct thread *thread)
+{
+	join_shorts(program, thread);
+	send_stretch(program, thread, &thread->lane.stretch);
 	return 0;
 }
 
@@ -101,10 +117,13 @@ static __always_inline void add_running(const struct clock_program *program,
 {
 	if (!program->send_part || !want_timeline)
 		return;
-	if (is_kept(length))
+	if (is_kept(length)) {
 		add_long_run(program, thread, length);
-	else
-		thread->lane.shorts.running += length;
+		return;
+	}
+	thread->lane.shorts.running += length;
+	if (is_full(&thread->lane.shorts))
+		send_shorts(program, thread);
 }
 
 /*

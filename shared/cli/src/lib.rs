@@ -30,7 +30,7 @@
 //!         // … attach …
 //!         let start = window.begin(false)?;
 //!         let (events, _) = std::io::pipe()?;
-//!         let stop = window.follow(&events, None, |_stop| Ok(Some(cli::Window::LONGEST_PATIENCE)))?;
+//!         let stop = window.follow(&events, None, |_stop| Ok(cli::Next::In(cli::Window::LONGEST_PATIENCE)))?;
 //!         output.write(|writer| writeln!(writer, "{}", stop - start))
 //!     })
 //! }
@@ -43,6 +43,7 @@ mod memory;
 mod meta;
 mod output;
 mod parse;
+mod recording;
 mod stack_tool;
 mod targets;
 mod window;
@@ -50,7 +51,7 @@ mod window;
 pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
-    HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags, Request,
+    HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags, RecorderFlags, Request,
     RequestedTargets, StackFlags, TargetFlags, ThreadNameFlags, TimelineFlags, VersionFlag,
     WaitFlags, WalkFlags, check_processes, check_threads, check_width, nobody_named, values,
 };
@@ -62,6 +63,6 @@ pub use output::{Output, Place, Spool, report_look, write_file};
 pub use parse::CommandLine;
 pub use stack_tool::{CommonFlags, StackTool, run_tool, weight_of};
 pub use targets::{Cgroups, HeldCommand, Processes, conclude};
-pub use window::{Patience, Signals, StartAt, Window};
+pub use window::{Next, Patience, Signals, StartAt, Window};
 
 pub use loader::{monotonic_ns, sleep_until};

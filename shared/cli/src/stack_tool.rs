@@ -14,8 +14,9 @@ use profile::{Meta, Profile, State, Unit, Weight};
 use crate::error::say;
 use crate::meta;
 use crate::output::streamed::StreamedCapture;
+use crate::recording::{self, Triggers};
 use crate::{
-    CommandLine, ControlFlags, Destinations, DurationFlags, HeldCommand, Output, OutputFlags,
+    CommandLine, ControlFlags, Destinations, DurationFlags, HeldCommand, Next, Output, OutputFlags,
     Planned, TargetFlags, Window, conclude, nobody_named, run,
 };
 
@@ -159,15 +160,18 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let own_files = command
             .as_ref()
             .map(|command| command.plan_files(Tool::NAME, &mut plan));
-        let destinations = Destinations::new(plan)?;
+        let destinations = Destinations::new(plan.clone())?;
         let mut window = Window::new(
             Tool::NAME,
             duration.get(),
             duration.start_at,
             control.control_fd,
         )?;
-
-        let outcome = measure_and_write(&tool, destinations, &mut window, command.as_mut());
+        let outcome = if tool.stacks().recorder.is_some() {
+            record(&tool, &plan, destinations, &mut window, command.as_mut())
+        } else {
+            measure_and_write(&tool, destinations, &mut window, command.as_mut())
+        };
         if outcome.is_ok() {
             for file in own_files.iter().flatten() {
                 say(format_args!("{}: wrote `{}`", Tool::NAME, file.display()));
@@ -175,6 +179,36 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         }
         conclude(command_line.called(), outcome, command, window.signals())
     })
+}
+
+/// Records the last part of a window, and writes it at the window's end. After a request to write,
+/// starts the next recording, whose files have the next number.
+fn record<Tool: StackTool>(
+    tool: &Tool,
+    plan: &[Planned],
+    mut destinations: Destinations,
+    window: &mut Window,
+    mut command: Option<&mut HeldCommand>,
+) -> anyhow::Result<()> {
+    window.watch_requests_to_write()?;
+    let mut recording = 1;
+    loop {
+        measure_and_write(tool, destinations, window, command.as_deref_mut())?;
+        if !window.is_to_go_on() || plan.iter().any(|planned| planned.path.is_none()) {
+            return Ok(());
+        }
+        for path in plan.iter().filter_map(|it| it.numbered(recording).path) {
+            say(format_args!(
+                "{}: wrote `{}`; a new recording starts",
+                Tool::NAME,
+                path.display()
+            ));
+        }
+        recording += 1;
+        window.restart();
+        let numbered = plan.iter().map(|planned| planned.numbered(recording));
+        destinations = Destinations::new(numbered.collect())?;
+    }
 }
 
 /// Measures, names the stacks, and writes the profile.
@@ -193,9 +227,20 @@ fn measure_and_write<Tool: StackTool>(
         tool: Tool::NAME.into(),
         ..meta::describe_run()
     };
-    let streams = tool.stacks().timeline_least_ns.is_some() && !tool.removes_samples();
+    let stacks = tool.stacks();
+    let is_whole = stacks.recorder.is_none() && !tool.removes_samples();
+    let streams = stacks.timeline_least_ns.is_some() && is_whole;
     let streamed = streams.then(|| destinations.take_capture()).flatten();
     let (collected, streamed) = measure(tool, window, command, &mut meta, streamed)?;
+    if let (Some(start), Some(recorder)) = (collected.start_ns(), tool.stacks().recorder) {
+        let stop = meta.window.start_ns + meta.window.length_ns;
+        let measured_ns = meta.window.length_ns;
+        meta.window = meta::window(start, stop);
+        if !window.is_controlled() {
+            let reach = recording::reach(&recorder, stop.saturating_sub(start), measured_ns);
+            say(format_args!("{}: {reach}", Tool::NAME));
+        }
+    }
     let remark = tool.remark(&collected.total());
     let nobody = collected.unseen_thread_name().map(nobody_named);
     let weigh = |tally: &Tally| tool.weigh(tally);
@@ -293,9 +338,15 @@ fn measure<Tool: StackTool>(
     }
     let end = command.as_deref().map(AsFd::as_fd);
     let mut watch = TargetWatch::new(&targets, &object);
+    let mut triggers = Triggers::new(Tool::NAME, tool.stacks().recorder.as_ref());
     let stop = window.follow(&readiness, end, |stop| {
         session.take(stop)?;
-        Ok(watch.lives()?.then(|| session.take_interval()))
+        let next = if watch.lives()? {
+            Next::In(session.take_interval())
+        } else {
+            Next::NoTargets
+        };
+        Ok(triggers.check(&mut session, next))
     })?;
     meta.window = meta::window(start, stop);
     Ok((session.close(stop)?, streamed))

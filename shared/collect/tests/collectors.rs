@@ -35,6 +35,7 @@ const STACKS: StackChoice = StackChoice {
     objects: false,
     thread_names: None,
     timeline_least_ns: None,
+    recorder: None,
 };
 
 /// Start of a part of the window that the test does not outlast.

@@ -38,6 +38,7 @@ const STACKS: StackChoice = StackChoice {
     objects: false,
     thread_names: None,
     timeline_least_ns: None,
+    recorder: None,
 };
 
 /// Process that runs `runtime.c`. It is killed when this value is dropped.

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use anyhow::Context;
 use bpf::types::Losses;
-use cli::{HeldCommand, Window};
+use cli::{HeldCommand, Next, Window};
 use collect::{NEVER, SpanCollector};
 use loader::{Kernel, OpenObject, TargetWatch};
 use profile::spans::{Distribution, Kind};
@@ -78,7 +78,11 @@ pub(crate) fn run(
         }
         periods.wake_at(collector.end())?;
         collector.take()?;
-        Ok(watch.lives()?.then_some(Window::LONGEST_PATIENCE))
+        Ok(if watch.lives()? {
+            Next::In(Window::LONGEST_PATIENCE)
+        } else {
+            Next::NoTargets
+        })
     })?;
     // The last period ends a little after the window if the notice was too short.
     cli::sleep_until(collector.end());

@@ -28,10 +28,15 @@ impl StackTool for Arguments {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        self.intervals.validate()?;
+        self.intervals.validate(self.output.timeline())?;
         if self.sample_short && self.intervals.min_block_time == 0 {
             return Err(cli::usage(
                 "--sample-short samples intervals shorter than -m, and -m is 0: give -m a larger number of microseconds",
+            ));
+        }
+        if self.sample_short && self.stacks().recorder.is_some() {
+            return Err(cli::usage(
+                "--last keeps no samples of short intervals: leave out --sample-short, or give a smaller --timeline-min",
             ));
         }
         Ok(())
@@ -53,7 +58,7 @@ impl StackTool for Arguments {
         object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         self.stacks().configure_objects(object, kernel)?;
         object.set(bpf::constants::WANT_THREAD_ENDS, self.wants_thread_ends())?;
-        self.intervals.filter().configure(object, kernel)?;
+        self.intervals.filter(self.output.timeline()).configure(object, kernel)?;
         object.set(bpf::constants::SAMPLE_SHORT, self.sample_short)?;
         object.set(bpf::constants::WANT_WAKERS, self.output.needs().wakers)?;
         object.make_room_for_threads(bpf::maps::THREADS)
@@ -75,7 +80,7 @@ impl StackTool for Arguments {
     }
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
-        meta.lengths = Some(self.intervals.lengths(self.sample_short));
+        meta.lengths = Some(self.intervals.lengths(self.output.timeline(), self.sample_short));
     }
 
     fn removes_samples(&self) -> bool {

@@ -4,7 +4,7 @@ mod arguments;
 
 use bpf::types::Tally;
 use cli::{CommonFlags, Planned, StackTool};
-use collect::{ClockSession, StackChoice, WakersShown};
+use collect::{ClockSession, Recorder, StackChoice, WakersShown};
 use export::svg::Svg;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
 use profile::{Meta, Profile, State, Unit, Weight};
@@ -28,7 +28,7 @@ impl StackTool for Arguments {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        self.intervals.validate()?;
+        self.intervals.validate(self.output.timeline())?;
         if self.intervals.state == Some(0) {
             return Err(cli::usage(
                 "--state 0 means runnable, and a runnable thread waits for no waker: give a mask of other states, or use offcputime",
@@ -51,6 +51,10 @@ impl StackTool for Arguments {
             per_thread: choice.per_thread || is_chain,
             per_process: choice.per_process || is_chain,
             objects: choice.objects || self.intervals.need_objects(),
+            recorder: choice.recorder.map(|recorder| Recorder {
+                counts_runnable: false,
+                ..recorder
+            }),
             ..choice
         }
     }
@@ -66,7 +70,7 @@ impl StackTool for Arguments {
         )?;
         object.set(bpf::constants::CHAIN_LENGTH, self.chain)?;
         object.set(bpf::constants::MEASURE_EVERYTHING, self.follows_chain())?;
-        self.intervals.filter().configure(object, kernel)?;
+        self.intervals.filter(self.output.timeline()).configure(object, kernel)?;
         self.wakers().configure_wakers(object)?;
         object.make_room_for_threads(bpf::maps::THREADS)
     }
@@ -94,7 +98,7 @@ impl StackTool for Arguments {
     }
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
-        meta.lengths = Some(self.intervals.lengths(false));
+        meta.lengths = Some(self.intervals.lengths(self.output.timeline(), false));
     }
 
     fn removes_samples(&self) -> bool {

@@ -26,6 +26,15 @@ impl StackTool for Arguments {
         }
     }
 
+    fn check(&self) -> anyhow::Result<()> {
+        if !self.output.timeline().recorder.triggers.is_empty() {
+            return Err(cli::usage(
+                "oncputime sees no waits: give --trigger to offcputime, offwaketime or wallclock",
+            ));
+        }
+        Ok(())
+    }
+
     fn stacks(&self) -> StackChoice {
         self.stacks.choice(&self.output, &self.target)
     }

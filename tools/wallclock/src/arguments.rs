@@ -176,7 +176,7 @@ impl Arguments {
         let (mut formats, files) = self.output.named();
         formats.extend(files.iter().filter_map(|file| cli::format_of_file(file)));
         let is_shown = formats.iter().any(|format| format.needs().times);
-        let is_wanted = self.timeline.timeline || is_shown;
+        let is_wanted = self.timeline.asking_flag().is_some() || is_shown;
         is_wanted.then_some(self.timeline.timeline_min)
     }
 

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use collect::{OffCpuFilter, ThreadKind};
 use profile::{Lengths, Profile, Reason};
 
-use super::{TargetFlags, values};
+use super::{TargetFlags, TimelineFlags, values};
 use crate::usage;
 
 /// Flags that choose threads by kind, and intervals by length, state and reason.
@@ -121,11 +121,13 @@ impl IntervalFlags {
         }
     }
 
-    /// Checks the bounds against each other.
+    /// Checks the bounds against each other, and against the triggers of a recorder.
     ///
     /// # Errors
-    /// The minimum is not below the maximum.
-    pub fn validate(&self) -> anyhow::Result<()> {
+    /// The minimum is not below the maximum, or a trigger is below the minimum.
+    pub fn validate(&self, timeline: &TimelineFlags) -> anyhow::Result<()> {
+        let least_us = timeline.min_interval_us(self.min_block_time);
+        timeline.recorder.check(least_us)?;
         match self.max_block_time {
             Some(max) if self.min_block_time >= max => Err(usage(format!(
                 "-m {} is not below -M {max}: give -m a smaller or -M a larger number of microseconds",
@@ -135,13 +137,14 @@ impl IntervalFlags {
         }
     }
 
-    /// Returns the filter that the BPF programs apply to intervals.
+    /// Returns the filter that the BPF programs apply to intervals. A recorder has no stacks of
+    /// intervals that are too short for its timeline.
     #[must_use]
-    pub fn filter(&self) -> OffCpuFilter {
+    pub fn filter(&self, timeline: &TimelineFlags) -> OffCpuFilter {
         let nanoseconds = |microseconds: u64| microseconds.saturating_mul(1000);
         OffCpuFilter {
             kind: ThreadKind::new(self.user_threads_only, self.kernel_threads_only),
-            min_ns: nanoseconds(self.min_block_time),
+            min_ns: nanoseconds(timeline.min_interval_us(self.min_block_time)),
             max_ns: self.max_block_time.map_or(u64::MAX, nanoseconds),
             states: self.state,
         }
@@ -149,8 +152,8 @@ impl IntervalFlags {
 
     /// Returns the bounds on the intervals' lengths, and whether shorter intervals are sampled.
     #[must_use]
-    pub fn lengths(&self, short_are_sampled: bool) -> Lengths {
-        let filter = self.filter();
+    pub fn lengths(&self, timeline: &TimelineFlags, short_are_sampled: bool) -> Lengths {
+        let filter = self.filter(timeline);
         Lengths {
             least: filter.min_ns,
             most: filter.max_ns,
@@ -204,7 +207,7 @@ mod tests {
 
     #[test]
     fn whose_intervals_count_is_told_in_words() {
-        let kind = |line| parse(line).unwrap().filter().kind;
+        let kind = |line| parse(line).unwrap().filter(&TimelineFlags::default()).kind;
         for (line, words, chosen) in [
             ("", "all threads", ThreadKind::All),
             ("-t 7", "TID 7", ThreadKind::All),
@@ -223,7 +226,7 @@ mod tests {
         ] {
             assert_eq!((&*subject(line), kind(line)), (words, chosen));
         }
-        let states = |line| parse(line).unwrap().filter().states;
+        let states = |line| parse(line).unwrap().filter(&TimelineFlags::default()).states;
         assert_eq!([states(""), states("--state 2")], [None, Some(2)]);
     }
 

@@ -8,6 +8,7 @@ mod output;
 mod request;
 mod target;
 mod thread_name;
+mod recorder;
 mod timeline;
 pub mod values;
 mod wait;
@@ -29,6 +30,7 @@ pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 pub use request::{Measured, Request, RequestedTargets};
 pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads, check_width};
 pub use thread_name::{ThreadNameFlags, nobody_named};
+pub use recorder::RecorderFlags;
 pub use timeline::TimelineFlags;
 pub use wait::WaitFlags;
 pub use walk::WalkFlags;
@@ -116,6 +118,7 @@ impl StackFlags {
             objects: !self.user_stacks_only && needs.reasons,
             thread_names: target.thread_name().cloned(),
             timeline_least_ns: needs.times.then(|| output.timeline.least_ns()),
+            recorder: output.timeline.recorder.recorder(),
         }
     }
 

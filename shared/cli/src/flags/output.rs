@@ -190,10 +190,16 @@ impl OutputFlags {
     pub fn plan(&self) -> anyhow::Result<Vec<Planned>> {
         let (formats, files) = self.named();
         let plan = pair(&formats, &files, &Folded)?;
-        if self.timeline.timeline {
-            check_shows_times(&plan)?;
+        if let Some(flag) = self.timeline.asking_flag() {
+            check_shows_times(flag, &plan)?;
         }
         Ok(plan)
+    }
+
+    /// Returns the flags of the timeline.
+    #[must_use]
+    pub fn timeline(&self) -> &TimelineFlags {
+        &self.timeline
     }
 
     /// Returns the data that the formats and the flags need.
@@ -210,7 +216,7 @@ impl OutputFlags {
             threads: self.per_thread,
             processes: self.per_process,
             reasons: self.frames.reasons,
-            times: self.timeline.timeline,
+            times: self.timeline.asking_flag().is_some(),
             ..Needs::NAMES
         };
         let needs = formats.iter().map(|format| format.needs());

@@ -58,6 +58,22 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give seconds above 0 and up to ten years, such as 10 or 0.5".to_owned())
 }
 
+/// Returns a time such as `200us`, `500ms`, `10s`, `1m` or `1h`; `None` for any other text.
+#[must_use]
+pub fn length(text: &str) -> Option<Duration> {
+    let unit = text.find(|character: char| !character.is_ascii_digit())?;
+    let number: u32 = text[..unit].parse().ok()?;
+    let unit = match &text[unit..] {
+        "us" => Duration::from_micros(1),
+        "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        "m" => Duration::from_secs(60),
+        "h" => Duration::from_secs(3600),
+        _ => return None,
+    };
+    unit.checked_mul(number)
+}
+
 /// Parses a whole number of microseconds, from 0 to ten years. In nanoseconds it fits 64 bits.
 ///
 /// # Errors

@@ -27,18 +27,18 @@ fn shows_times(format: &dyn Format) -> bool {
     format.name() == Capture.name() || format.needs().times
 }
 
-/// Checks that a format shows the timeline that the user requests.
+/// Checks that a format shows the timeline for which `flag` asks.
 ///
 /// # Errors
 /// A usage error if none does.
-pub fn check_shows_times(plan: &[Planned]) -> anyhow::Result<()> {
+pub fn check_shows_times(flag: &str, plan: &[Planned]) -> anyhow::Result<()> {
     if plan.iter().any(|planned| shows_times(planned.format)) {
         return Ok(());
     }
     let formats = FORMATS.iter().filter(|format| shows_times(**format));
     let names: Vec<&str> = formats.map(|format| format.name()).collect();
     Err(usage(format!(
-        "--timeline needs a format that shows times: give --format one of {}, or -o FILE with its ending",
+        "{flag} needs a format that shows times: give --format one of {}, or -o FILE with its ending",
         names.join(", ")
     )))
 }
@@ -140,6 +140,24 @@ fn with_ending_of(format: &dyn Format, file: &Path) -> PathBuf {
     };
     name.push(ending);
     file.with_file_name(name)
+}
+
+impl Planned {
+    /// Returns the output of a later recording: the number stands before the file's ending. The
+    /// first recording has the number 1, and the name that the user gave.
+    #[must_use]
+    pub fn numbered(&self, recording: u32) -> Planned {
+        let path = self.path.as_ref().filter(|_| recording > 1).map(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let stem = without_ending(&name);
+            let ending = &name[stem.len()..];
+            path.with_file_name(format!("{stem}-{recording}{ending}"))
+        });
+        Planned {
+            path: path.or_else(|| self.path.clone()),
+            ..self.clone()
+        }
+    }
 }
 
 /// Destinations of whole profiles, checked to be writable.

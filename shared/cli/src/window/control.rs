@@ -2,8 +2,8 @@
 //!
 //! The tool sends `ready` once it is attached. The parent sends `start NS` and `stop NS`, in ns of
 //! CLOCK_MONOTONIC. The tool sends `open` once the BPF programs have the window's start. It sends
-//! `first NS` when the first awaited target appears, and `gone` when no target is left. Its last
-//! line has the losses.
+//! `first NS` when the first awaited target appears, and `gone` when no target is left, or
+//! `triggered` when a wait set off a trigger. Its last line has the losses.
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, RawFd};

@@ -40,8 +40,21 @@ pub struct Window {
     patience: Option<Patience>,
     start: u64,
     stop: Option<u64>,
-    /// True if this tool has told the parent that no target is left.
+    /// True if this tool has told the parent why the window should end.
     has_reported_end: bool,
+    /// True if the window ended because a recorder was asked to write.
+    is_to_write: bool,
+}
+
+/// Next step of a tool that follows its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The next step is due within this time.
+    In(Duration),
+    /// No target is left.
+    NoTargets,
+    /// A wait set off a trigger.
+    Triggered,
 }
 
 /// Waits until shortly before the next multiple, and returns the time of the multiple.
@@ -107,6 +120,7 @@ impl Window {
             start: 0,
             stop: None,
             has_reported_end: false,
+            is_to_write: false,
         })
     }
 
@@ -194,7 +208,8 @@ impl Window {
         }
         match &mut self.ender {
             Ender::Signals(signals) => {
-                if signals.arrived() {
+                self.is_to_write |= signals.take_request_to_write();
+                if signals.arrived() || self.is_to_write {
                     self.stop_by(monotonic_ns() + NOTICE_NS);
                 }
             }
@@ -207,6 +222,30 @@ impl Window {
             }
         }
         Ok(self.passed())
+    }
+
+    /// Makes SIGUSR1 end the window, if no parent controls it.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub fn watch_requests_to_write(&self) -> anyhow::Result<()> {
+        let watched = self.signals().map(Signals::watch_requests_to_write);
+        watched.unwrap_or(Ok(())).context("cannot watch for SIGUSR1")
+    }
+
+    /// Returns whether the window ended only because a recorder was asked to write.
+    #[must_use]
+    pub fn is_to_go_on(&self) -> bool {
+        let has_arrived = self.signals().is_some_and(Signals::arrived);
+        self.is_to_write && !has_arrived
+    }
+
+    /// Prepares the window of the next recording, which has the same duration.
+    pub fn restart(&mut self) {
+        self.start_at = None;
+        self.patience = Some(Patience::begin(self.tool, "attaching"));
+        (self.start, self.stop) = (0, None);
+        (self.has_reported_end, self.is_to_write) = (false, false);
     }
 
     /// Returns the time at which the window stops or has stopped, once it is known.
@@ -226,10 +265,10 @@ impl Window {
     /// The function calls `tick` whenever `source` is readable, and once when `end`, the descriptor
     /// of a process, is readable. The argument of `tick` is the time at which the window stops,
     /// once that time is known. `tick` returns the time until its next call, at most
-    /// [`Window::LONGEST_PATIENCE`]; `None` means that no target is left. The window then ends,
-    /// unless a parent decides its end.
+    /// [`Window::LONGEST_PATIENCE`], or why the window should end. The window then ends, unless a
+    /// parent decides its end.
     ///
-    /// A signal or the loss of all targets ends the window 2 ms later, so that `tick` can pass the
+    /// A signal, a trigger or the loss of all targets ends the window 2 ms later, so that `tick` can pass the
     /// end on in time.
     ///
     /// # Errors
@@ -238,30 +277,31 @@ impl Window {
         &mut self,
         source: impl AsFd,
         mut end: Option<BorrowedFd<'_>>,
-        mut tick: impl FnMut(Option<u64>) -> anyhow::Result<Option<Duration>>,
+        mut tick: impl FnMut(Option<u64>) -> anyhow::Result<Next>,
     ) -> anyhow::Result<u64> {
         self.patience = None;
         loop {
             let ended = self.ended()?;
-            let patience = tick(self.stop())?;
-            if patience.is_none() && self.end_early()? {
-                continue;
-            }
+            let patience = match tick(self.stop())? {
+                Next::In(patience) => patience,
+                Next::NoTargets if self.end_early("gone")? => continue,
+                Next::Triggered if self.end_early("triggered")? => continue,
+                Next::NoTargets | Next::Triggered => Window::LONGEST_PATIENCE,
+            };
             if let Some(stop) = ended {
                 let tool = (!self.is_controlled()).then_some(self.tool);
                 self.patience = tool.map(|tool| Patience::begin(tool, "ending"));
                 return Ok(stop);
             }
-            let patience = patience.unwrap_or(Window::LONGEST_PATIENCE);
             if self.wait(source.as_fd(), end, patience)? {
                 end = None;
             }
         }
     }
 
-    /// Ends the window soon because no target is left. If a parent controls the window, the
-    /// function sends `gone` once instead. Returns whether the window's end changes.
-    fn end_early(&mut self) -> anyhow::Result<bool> {
+    /// Ends the window soon. If a parent controls the window, the function sends `why` once instead.
+    /// Returns whether the window's end changes.
+    fn end_early(&mut self, why: &str) -> anyhow::Result<bool> {
         match &mut self.ender {
             Ender::Signals(_) => {
                 let before = self.stop;
@@ -270,7 +310,7 @@ impl Window {
             }
             Ender::Parent(control) => {
                 if !std::mem::replace(&mut self.has_reported_end, true) {
-                    control.send("gone")?;
+                    control.send(why)?;
                 }
                 Ok(false)
             }
@@ -361,6 +401,7 @@ mod tests {
                 start: 0,
                 stop: None,
                 has_reported_end: false,
+            is_to_write: false,
             },
         )
     }
@@ -376,6 +417,7 @@ mod tests {
             start: 0,
             stop: None,
             has_reported_end: false,
+            is_to_write: false,
         }
     }
 
@@ -386,7 +428,7 @@ mod tests {
         let mut announced = Vec::new();
         let stop = window.follow(&events, None, |stop| {
             announced.extend(stop);
-            Ok(alive().then_some(Duration::MAX))
+            Ok(if alive() { Next::In(Duration::MAX) } else { Next::NoTargets })
         });
         let stop = stop.unwrap();
         assert!(announced.contains(&stop));
@@ -415,7 +457,7 @@ mod tests {
         let mut rounds = 0;
         let count = |_| {
             rounds += 1;
-            Ok(Some(Duration::MAX))
+            Ok(Next::In(Duration::MAX))
         };
         window.follow(&events, Some(ended.as_fd()), count).unwrap();
         assert!(rounds < 10, "{rounds}");

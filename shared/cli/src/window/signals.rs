@@ -1,12 +1,12 @@
-//! The signals that end a measurement: SIGINT, SIGTERM and SIGHUP.
+//! The signals that end a measurement: SIGINT, SIGTERM and SIGHUP. SIGUSR1 makes a recorder write.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::{flag, low_level};
 
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
@@ -17,7 +17,10 @@ const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 pub struct Signals {
     arrived: Arc<AtomicBool>,
     asks_to_end: Arc<AtomicBool>,
+    /// True if SIGUSR1 has arrived since the last look.
+    asks_to_write: Arc<AtomicBool>,
     wake: UnixStream,
+    waker: UnixStream,
 }
 
 impl Signals {
@@ -28,6 +31,7 @@ impl Signals {
     pub fn install() -> io::Result<Signals> {
         let arrived = Arc::new(AtomicBool::new(false));
         let (wake, waker) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
         // This handler runs first, so a caller that sees `arrived` needs to read `asks_to_end` only
         // once.
         let asks_to_end = Arc::new(AtomicBool::new(false));
@@ -45,20 +49,46 @@ impl Signals {
         Ok(Signals {
             arrived,
             asks_to_end,
+            asks_to_write: Arc::default(),
             wake,
+            waker,
         })
+    }
+
+    /// Installs a handler of SIGUSR1, which asks a recorder to write.
+    ///
+    /// # Errors
+    /// The process has no file descriptors left, or the system refuses a handler.
+    pub fn watch_requests_to_write(&self) -> io::Result<()> {
+        flag::register(SIGUSR1, Arc::clone(&self.asks_to_write))?;
+        low_level::pipe::register(SIGUSR1, self.waker.try_clone()?)?;
+        Ok(())
+    }
+
+    /// Returns whether SIGUSR1 has arrived since the last call.
+    #[must_use]
+    pub fn take_request_to_write(&self) -> bool {
+        let is_asked = self.asks_to_write.swap(false, Ordering::Relaxed);
+        if is_asked {
+            // The descriptor must not stay readable. The flag of an ending signal is set before its
+            // byte arrives here.
+            let mut bytes = [0; 64];
+            while (&self.wake).read(&mut bytes).is_ok_and(|length| length > 0) {}
+        }
+        is_asked
     }
 
     /// Returns a watch without handlers, so that a test leaves the process's signals alone.
     #[cfg(test)]
     pub(crate) fn never() -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
-        // If this end were closed, the other end would be readable.
-        std::mem::forget(waker);
         Ok(Signals {
             arrived: Arc::default(),
             asks_to_end: Arc::default(),
+            asks_to_write: Arc::default(),
             wake,
+            // If this end were closed, the other end would be readable.
+            waker,
         })
     }
 
@@ -84,7 +114,7 @@ impl Signals {
     }
 }
 
-/// The descriptor is readable from the first signal on. Callers never read it.
+/// The descriptor is readable from the first signal on.
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()

@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loader::monotonic_ns;
 
+use crate::flags::values;
+
 /// Multiple of wall-clock time at which a window starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartAt {
@@ -16,18 +18,7 @@ impl StartAt {
     /// # Errors
     /// The text is not such a period; the message says which periods are accepted.
     pub fn parse(text: &str) -> Result<StartAt, String> {
-        let period = text.strip_prefix('/').and_then(|text| {
-            let unit = text.find(|character: char| !character.is_ascii_digit())?;
-            let number: u32 = text[..unit].parse().ok()?;
-            let unit = match &text[unit..] {
-                "ms" => Duration::from_millis(1),
-                "s" => Duration::from_secs(1),
-                "m" => Duration::from_secs(60),
-                "h" => Duration::from_secs(3600),
-                _ => return None,
-            };
-            unit.checked_mul(number)
-        });
+        let period = text.strip_prefix('/').and_then(values::length);
         period
             .filter(|period| !period.is_zero() && *period <= Duration::from_secs(24 * 3600))
             .map(|period| StartAt { period })

@@ -5,8 +5,10 @@ pub(crate) mod draft;
 mod naming;
 mod stacks;
 mod timeline;
+mod trigger;
 mod wakers;
 mod walks;
 
 pub use diagnostics::Diagnostics;
 pub use naming::{Named, WakersShown};
+pub use trigger::{Fired, Verdicts};

@@ -1,11 +1,12 @@
 //! Assembles a profile of named stacks, with diagnostics, from counts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::iter;
 
 use bpf::types::{COMM_LENGTH, Tally};
 use capture::KeySamples;
 use profile::{
-    Bursts, EndedBy, Id, Losses, Profile, Reason, Sample, Stack, State, Table, Thread, ThreadId,
+    Bursts, EndedBy, Id, Losses, Profile, Reason, RowMap, Sample, Stack, State, Table, Text, Thread, ThreadId,
     Unit, Wait, Wakers, Weight, Window,
 };
 
@@ -18,7 +19,7 @@ use super::timeline::{self, TimedSamples};
 use super::wakers::{NamedWaker, Seen};
 use super::walks::Walks;
 use crate::record::sums::{self, Settled};
-use crate::record::{Account, Captured, Collected, LeftOut};
+use crate::record::{Account, Captured, Collected, LeftOut, Stores};
 
 /// Profile, and the diagnostics of its run.
 pub struct Named {
@@ -69,21 +70,15 @@ impl Collected {
         window: Window,
         weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
     ) -> Named {
-        let Settled { sums, comms } = self.resolve();
+        let Settled { sums, comms } = self.settled();
+        let of_wakers: Vec<Captured> = self.stores.wakers.stacks().collect();
+        self.stores.resolve(&sums, of_wakers);
+        self.stores.stacks.drop_ids();
+        let keys = self.timeline.iter().flat_map(|it| it.rows.keys.settled());
+        let timed = TimedSamples::new(keys);
         let threads = self.accounts.iter();
         let threads = threads.map(|account| (account.id(), profile::text::comm(account.comm())));
-        let mut naming = Naming {
-            draft: Draft::new(unit, self.stacks.detail()),
-            reasons: Reasons::new(threads),
-            worth: Worth::default(),
-            shown,
-            comms,
-            timed: self
-                .timeline
-                .as_ref()
-                .map(TimedSamples::new)
-                .unwrap_or_default(),
-        };
+        let mut naming = (self.stores).begin_naming(unit, shown, comms, threads, timed);
         // A run can have millions of sums. Memory of sums is freed while the samples grow.
         let mut sums = sums.into_rows();
         sums.reverse();
@@ -91,7 +86,7 @@ impl Collected {
             if sums.len() < sums.capacity() / 2 {
                 sums.shrink_to_fit();
             }
-            self.add_samples(&mut naming, &key, &tally, &weigh);
+            (self.stores).add_samples(&mut naming, &key, &tally, &weigh);
         }
         let Naming {
             mut draft,
@@ -116,8 +111,8 @@ impl Collected {
         draft.profile.walk_ends = worth.walks.ends();
         let notes = reasons.note().into_iter();
         let left_out = LeftOut {
-            objects: self.objects.refused(),
-            processes: self.stacks.undescribed(),
+            objects: self.stores.objects.refused(),
+            processes: self.stores.stacks.undescribed(),
             ..self.left_out
         };
         Named {
@@ -129,25 +124,121 @@ impl Collected {
                 cut_short_in: worth.walks.cut_short_in(),
                 missed_wakers: worth.missed_wakers,
                 left_out: left_out.with_programs(&self.lost),
-                languages: self.stacks.language_notes(),
-                unnamed: self.stacks.losses(),
-                stacks_sent: self.stacks.count(),
+                languages: self.stores.stacks.language_notes(),
+                unnamed: self.stores.stacks.losses(),
+                stacks_sent: self.stores.stacks.count(),
                 drains: self.drains,
                 notes: notes.chain(self.notes).collect(),
             },
         }
     }
 
-    /// Settles the sums, and resolves names for their stacks, wakers and resources.
-    fn resolve(&mut self) -> Settled {
-        let settled = self.settled();
-        let sums = &settled.sums;
+    /// Adds the accounts of threads, and the processes of the accounts and samples.
+    fn add_threads(&mut self, draft: &mut Draft) {
+        let kernel_threads: BTreeSet<u32> = (self.accounts.iter())
+            .filter_map(Account::kernel_thread)
+            .collect();
+        for account in std::mem::take(&mut self.accounts) {
+            let comm = draft.comm(account.comm());
+            draft.profile.threads.push(Thread {
+                id: account.id(),
+                comm,
+                clock: account.clock,
+            });
+        }
+        let threads = draft.profile.threads.iter().map(|thread| thread.id.pid);
+        let samples = draft.profile.samples.keys();
+        let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
+        let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
+        draft.profile.processes = self.stores.stacks.processes(&pids, &kernel_threads);
+    }
+
+    /// Returns how much the time in each state varied between the parts of the window.
+    fn bursts(
+        &self,
+        profile: &Profile,
+        weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
+    ) -> Vec<Bursts> {
+        let states = weigh(&Tally::default()).into_iter().enumerate();
+        let bursts = states.filter_map(|(at, (state, _))| {
+            let parts = self.parts.iter();
+            let parts = parts.map(|(length, tally)| (*length, weigh(tally)[at].1.value));
+            let open = self.open.iter().map(|tally| weigh(tally)[at].1);
+            Bursts::estimate(
+                state,
+                profile,
+                &parts.collect::<Vec<_>>(),
+                &open.collect::<Vec<_>>(),
+            )
+        });
+        bursts.collect()
+    }
+
+}
+
+impl Stores {
+    /// Begins to name the sums whose thread names are in `comms`.
+    fn begin_naming(
+        &self,
+        unit: Unit,
+        shown: WakersShown,
+        comms: Table<[u8; COMM_LENGTH]>,
+        threads: impl Iterator<Item = (ThreadId, Text)>,
+        timed: TimedSamples,
+    ) -> Naming {
+        Naming {
+            draft: Draft::new(unit, self.stacks.detail()),
+            reasons: Reasons::new(threads),
+            worth: Worth::default(),
+            shown,
+            comms,
+            timed,
+        }
+    }
+
+    /// Returns the wait of each of these sums, which have settled. Programs may still run.
+    pub(crate) fn find_waits(
+        &mut self,
+        sums: &RowMap<sums::Key, Tally>,
+        comms: &mut Table<[u8; COMM_LENGTH]>,
+    ) -> HashMap<sums::Key, Wait> {
+        self.resolve(sums, Vec::new());
+        let timed = TimedSamples::new(sums.keys().copied());
+        let (unit, shown) = (Unit::Nanoseconds, WakersShown::No);
+        let mut naming = self.begin_naming(unit, shown, std::mem::take(comms), iter::empty(), timed);
+        let weigh = |tally: &Tally| {
+            let weight = Weight {
+                value: tally.blocked,
+                events: tally.events,
+                ..Weight::default()
+            };
+            vec![(Some(State::Blocked), weight)]
+        };
+        for (key, tally) in sums.iter() {
+            self.add_samples(&mut naming, key, tally, weigh);
+        }
+        *comms = naming.comms;
+        let profile = &mut naming.draft.profile;
+        let numbers = naming.reasons.judge_idleness(profile);
+        let waits = sums.keys().filter_map(|key| {
+            let sample = naming.timed.blocked(key)?;
+            let sample = match &numbers {
+                Some(numbers) => (*numbers.get(sample.index())?)?,
+                None => sample,
+            };
+            let (sample, _) = profile.samples.row(sample)?;
+            Some((*key, *profile.wait(sample)?))
+        });
+        waits.collect()
+    }
+
+    /// Resolves names for the stacks and resources of sums, and for other stacks.
+    fn resolve(&mut self, sums: &RowMap<sums::Key, Tally>, others: Vec<Captured>) {
         let blocked = sums.iter().filter(|(_, tally)| tally.blocked > 0);
         (self.stacks).look_up_sleeps(blocked.map(|(key, _)| key.kernel));
         let counted = sums.keys().flat_map(|key| [key.user, key.kernel]);
-        self.stacks.resolve(counted.chain(self.wakers.stacks()));
+        self.stacks.resolve(counted.chain(others));
         self.objects.resolve(&mut self.stacks.symbolizer);
-        settled
     }
 
     /// Adds the samples of a sum to the profile.
@@ -234,47 +325,6 @@ impl Collected {
             ended_by: ended_by.flatten(),
             ..wait
         })
-    }
-
-    /// Adds the accounts of threads, and the processes of the accounts and samples.
-    fn add_threads(&mut self, draft: &mut Draft) {
-        let kernel_threads: BTreeSet<u32> = (self.accounts.iter())
-            .filter_map(Account::kernel_thread)
-            .collect();
-        for account in std::mem::take(&mut self.accounts) {
-            let comm = draft.comm(account.comm());
-            draft.profile.threads.push(Thread {
-                id: account.id(),
-                comm,
-                clock: account.clock,
-            });
-        }
-        let threads = draft.profile.threads.iter().map(|thread| thread.id.pid);
-        let samples = draft.profile.samples.keys();
-        let pids = samples.filter_map(|sample| Some(sample.thread?.pid));
-        let pids: BTreeSet<u32> = threads.chain(pids).filter(|pid| *pid != 0).collect();
-        draft.profile.processes = self.stacks.processes(&pids, &kernel_threads);
-    }
-
-    /// Returns how much the time in each state varied between the parts of the window.
-    fn bursts(
-        &self,
-        profile: &Profile,
-        weigh: impl Fn(&Tally) -> Vec<(Option<State>, Weight)>,
-    ) -> Vec<Bursts> {
-        let states = weigh(&Tally::default()).into_iter().enumerate();
-        let bursts = states.filter_map(|(at, (state, _))| {
-            let parts = self.parts.iter();
-            let parts = parts.map(|(length, tally)| (*length, weigh(tally)[at].1.value));
-            let open = self.open.iter().map(|tally| weigh(tally)[at].1);
-            Bursts::estimate(
-                state,
-                profile,
-                &parts.collect::<Vec<_>>(),
-                &open.collect::<Vec<_>>(),
-            )
-        });
-        bursts.collect()
     }
 
     /// Returns the waker that ended a wait, with its stack; `None` if no program saw the waker, or

@@ -23,14 +23,14 @@ pub(crate) struct TimedSamples(HashMap<Key, Vec<OfState>>);
 type OfState = (Option<State>, Id<Sample>);
 
 impl TimedSamples {
-    /// Returns the keys of a timeline, with no samples yet.
-    pub(crate) fn new(timeline: &Timeline) -> TimedSamples {
-        TimedSamples(
-            timeline
-                .settled_keys()
-                .map(|key| (key, Vec::new()))
-                .collect(),
-        )
+    /// Returns these keys, with no samples yet.
+    pub(crate) fn new(keys: impl Iterator<Item = Key>) -> TimedSamples {
+        TimedSamples(keys.map(|key| (key, Vec::new())).collect())
+    }
+
+    /// Returns the sample that counts the blocked time of a key.
+    pub(crate) fn blocked(&self, key: &Key) -> Option<Id<Sample>> {
+        self.of_key(Some(*key)).sample
     }
 
     /// Adds a sample of a key, if the timeline refers to the key.
@@ -63,19 +63,19 @@ pub(crate) fn add(
     window: Window,
 ) -> Vec<KeySamples> {
     let threads: HashSet<ThreadId> = draft.profile.threads.iter().map(|it| it.id).collect();
-    let numbers = 0..timeline.key_count();
+    let numbers = 0..timeline.rows.keys.count();
     let keys: Vec<KeySamples> = numbers
-        .map(|number| samples.of_key(timeline.key(number)))
+        .map(|number| samples.of_key(timeline.rows.keys.get(number)))
         .collect();
     let times = &mut draft.profile.times;
-    for row in &timeline.parts {
+    for row in &timeline.rows.parts {
         if threads.contains(&row.thread) {
             let key = row.key.and_then(|key| keys.get(key as usize));
             let key = key.copied().unwrap_or_default();
             times.intervals.extend(row.intervals(key));
         }
     }
-    for row in &timeline.samples {
+    for row in &timeline.rows.samples {
         let sample = keys.get(row.key as usize).and_then(|key| key.sample);
         times.timed_samples.extend(sample.map(|sample| TimedSample {
             thread: row.thread,
@@ -87,7 +87,7 @@ pub(crate) fn add(
     let lives = draft.profile.threads.iter();
     let events: Vec<ThreadEvent> = lives.flat_map(|thread| life(thread, window)).collect();
     draft.profile.times.thread_events = events;
-    add_names(draft, &timeline.names, &threads);
+    add_names(draft, &timeline.rows.names, &threads);
     draft.profile.losses.times = timeline.lost;
     keys
 }

@@ -1,6 +1,7 @@
 //! Accounts of threads: the time of a thread in each state inside the window.
 
 use bpf::types::{COMM_LENGTH, Thread};
+use capture::LanePart;
 use profile::{Clock, ThreadId};
 
 /// Account of one thread.
@@ -40,6 +41,41 @@ impl Account {
                 voluntary: thread.voluntary.into(),
                 involuntary: thread.involuntary.into(),
             },
+        }
+    }
+
+    /// Restarts the clock at `start_ns`, or where it started if that is later.
+    pub(crate) fn restart(&mut self, start_ns: u64) {
+        let Clock {
+            started_ns,
+            ended_ns,
+            ..
+        } = self.clock;
+        self.clock = Clock {
+            started_ns: started_ns.max(start_ns),
+            ended_ns,
+            ..Clock::default()
+        };
+    }
+
+    /// Adds a part of the thread's lane to a clock that was restarted. The clock starts at its first
+    /// part. Each off-CPU interval of a part is a switch; nothing tells the number of shorter ones.
+    pub(crate) fn add_part(&mut self, part: &LanePart) {
+        let clock = &mut self.clock;
+        if clock.total_ns() == 0 {
+            clock.started_ns = clock.started_ns.max(part.start_ns);
+        }
+        clock.running_ns += part.stretch.running_ns;
+        clock.runnable_ns += part.stretch.runnable_ns + part.runnable_ns;
+        clock.blocked_ns += part.stretch.blocked_ns + part.blocked_ns;
+        clock.voluntary += u64::from(part.blocked_ns > 0);
+        clock.involuntary += u64::from(part.blocked_ns == 0 && part.runnable_ns > 0);
+    }
+
+    /// Ends a clock that was restarted: a thread without a row has no life in the recording.
+    pub(crate) fn end(&mut self) {
+        if self.clock.total_ns() == 0 {
+            self.clock.started_ns = self.clock.ended_ns;
         }
     }
 

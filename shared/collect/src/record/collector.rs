@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    ChainLink, CodeChanged, EventKind, InterpretedFunction, Losses, MixedStack, ProcessEvent,
+    COMM_LENGTH, ChainLink, CodeChanged, EventKind, InterpretedFunction, Losses, MixedStack, ProcessEvent,
     STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, Thread, ThreadEnd, ThreadState,
 };
 use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, RingBuffer, RingBufferBuilder, libbpf_sys};
@@ -18,21 +18,23 @@ use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
 use process::Process;
+use profile::{RowMap, Table, ThreadId};
 use rustix::event::epoll;
 
 use crate::record::LeftOut;
 use crate::record::StackChoice;
 use crate::record::account::Account;
 use crate::record::counts::sums::Settled;
-use crate::record::counts::{Arrived, DoubleBuffer, Parts, Sums};
+use crate::record::counts::{DoubleBuffer, Parts, Sums};
 use crate::record::stacks::{Outcome, Stacks, UserStack};
+use crate::record::stores::Stores;
 use crate::record::thread_names::ThreadNames;
-use crate::record::timeline::{Receiver, RowSink, Timeline};
-use crate::record::wakers::Wakers;
+use crate::record::cut::sums_of;
+use crate::record::sums::Key;
+use crate::record::timeline::{Receiver, RowSink, Suspect, Timeline};
 use crate::record::window_variables::WindowVariables;
 use process::Living;
 use unwind_tables::{Dumped, InterpretedFrames, MAX_DUMPS, Unwinder};
-use waits::Objects;
 
 /// Interval between sweeps of unused stack IDs.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -42,9 +44,7 @@ const MESSAGES_AT_ONCE: usize = 64;
 /// Data received from a program: stacks, wakers, resources and ended threads. Also has the
 /// unwinder.
 struct Inbox<'a> {
-    stacks: Stacks,
-    wakers: Wakers,
-    objects: Objects,
+    stores: Stores,
     ended: Vec<ThreadEnd>,
     unwinder: Option<Unwinder<'a>>,
 }
@@ -61,13 +61,13 @@ impl Inbox<'_> {
             Some(EventKind::EVENT_PROCESS) => self.take_process(message),
             Some(EventKind::EVENT_WAKER) => copy(message)
                 .into_iter()
-                .for_each(|event| self.wakers.add(event)),
+                .for_each(|event| self.stores.wakers.add(event)),
             Some(EventKind::EVENT_WAKER_CHAIN) => copy(message)
                 .iter()
-                .for_each(|event| self.wakers.add_chain(event)),
+                .for_each(|event| self.stores.wakers.add_chain(event)),
             Some(EventKind::EVENT_OBJECT) => copy(message)
                 .iter()
-                .for_each(|event| self.objects.add(event, &mut self.stacks.symbolizer)),
+                .for_each(|event| self.stores.objects.add(event, &mut self.stores.stacks.symbolizer)),
             // EVENT_COUNTS_FILLING, EVENT_MOVED and EVENT_NEWCOMER only wake user space.
             _ => {}
         }
@@ -78,7 +78,7 @@ impl Inbox<'_> {
         // The message may have fewer frames than its depth says.
         let sent = message.len().saturating_sub(offset_of!(StackEvent, frames)) / size_of::<u64>();
         let depth = sent.min(event.depth as usize).min(STACK_DEPTH);
-        self.stacks.add(&event, &event.frames[..depth]);
+        self.stores.stacks.add(&event, &event.frames[..depth]);
     }
 
     fn take_mixed(&mut self, message: &[u8]) {
@@ -95,7 +95,7 @@ impl Inbox<'_> {
         if let Some(layout) = unwinder.and_then(|unwinder| unwinder.layout(event.layout)) {
             let links = &event.links[..count];
             let frames = InterpretedFrames::from_event(&event, links, Arc::clone(layout));
-            self.stacks.add_mixed(&event, frames, &cfas);
+            self.stores.stacks.add_mixed(&event, frames, &cfas);
         }
     }
 
@@ -103,7 +103,7 @@ impl Inbox<'_> {
         let event: InterpretedFunction = copy_start(message);
         let unwinder = self.unwinder.as_ref();
         if let Some(layout) = unwinder.and_then(|unwinder| unwinder.layout(event.layout)) {
-            self.stacks.add_function(&event, layout);
+            self.stores.stacks.add_function(&event, layout);
         }
     }
 
@@ -139,7 +139,7 @@ impl Inbox<'_> {
                 instance: event.instance,
             });
         }
-        self.stacks.add_process_event(&event, &arguments[..length]);
+        self.stores.stacks.add_process_event(&event, &arguments[..length]);
     }
 
     /// Continues the unwinder's work, or finishes it if `last` is true, and adds the unwound
@@ -147,7 +147,7 @@ impl Inbox<'_> {
     /// stack with which a task is off the CPU.
     fn unwind(&mut self, last: bool, stack_of: impl Fn(u64) -> Option<u64>) -> Option<i64> {
         let unwinder = self.unwinder.as_mut()?;
-        let symbolizer = &mut self.stacks.symbolizer;
+        let symbolizer = &mut self.stores.stacks.symbolizer;
         let walked = if last {
             unwinder.finish(symbolizer)
         } else {
@@ -155,10 +155,10 @@ impl Inbox<'_> {
         };
         let allowance = unwinder.allowance();
         for runtime in unwinder.take_runtimes() {
-            self.stacks.add_runtime(runtime);
+            self.stores.stacks.add_runtime(runtime);
         }
         for (mut dumped, walk) in walked {
-            let sent = self.stacks.take_frames_of_dump(dumped.id);
+            let sent = self.stores.stacks.take_frames_of_dump(dumped.id);
             let interpreted = (sent.or(dumped.interpreted.take()))
                 .or_else(|| unwinder.late_interpreted_frames(&dumped, &stack_of));
             let user = UserStack {
@@ -169,7 +169,7 @@ impl Inbox<'_> {
                 cfas: &walk.cfas,
                 interpreted: interpreted.as_ref(),
             };
-            self.stacks.add_user(dumped.id, dumped.process, user);
+            self.stores.stacks.add_user(dumped.id, dumped.process, user);
         }
         allowance
     }
@@ -177,25 +177,16 @@ impl Inbox<'_> {
     /// Returns IDs that no process will use again. Records of threads that are off the CPU may
     /// still contain some of these IDs.
     fn unused(&self, living: &Living) -> HashSet<u64> {
-        let stacks = self.stacks.unused(living);
-        stacks.chain(self.wakers.unused(living)).collect()
+        let stacks = self.stores.stacks.unused(living);
+        stacks.chain(self.stores.wakers.unused(living)).collect()
     }
 
     fn forget(&mut self, unused: &HashSet<u64>, living: &Living) {
-        self.stacks.forget(unused);
-        self.wakers.forget(unused);
-        self.stacks.forget_ended(living);
-        self.wakers.forget_ended(living);
-        self.objects.forget_ended(living);
-    }
-
-    /// Returns the stacks, wakers and resources that have arrived.
-    fn arrived(&self) -> Arrived<'_> {
-        Arrived {
-            stacks: &self.stacks,
-            wakers: &self.wakers,
-            objects: &self.objects,
-        }
+        self.stores.stacks.forget(unused);
+        self.stores.wakers.forget(unused);
+        self.stores.stacks.forget_ended(living);
+        self.stores.wakers.forget_ended(living);
+        self.stores.objects.forget_ended(living);
     }
 
     /// Settles the sums whose stacks, wakers and resources have arrived. With `living`, an ID of a
@@ -204,11 +195,11 @@ impl Inbox<'_> {
     fn settle(&mut self, sums: &mut Sums, living: Option<&Living>) {
         let unwinder = self.unwinder.as_ref();
         let waits = |id| unwinder.is_some_and(|unwinder| unwinder.has_dump(id));
-        let has_refused = self.stacks.has_refused() || self.wakers.has_refused();
+        let has_refused = self.stores.stacks.has_refused() || self.stores.wakers.has_refused();
         let is_lost =
             |pid, id| living.is_some_and(|living| has_refused || !living.has(pid)) && !waits(id);
-        self.wakers.settle(&self.stacks, is_lost);
-        sums.settle(self.arrived(), is_lost);
+        self.stores.wakers.settle(&self.stores.stacks, is_lost);
+        sums.settle(self.stores.arrived(), is_lost);
     }
 }
 
@@ -225,6 +216,8 @@ pub struct Collector<'a> {
     /// Receiver of the timeline, if one is recorded.
     timeline: Option<Receiver<'a>>,
     inbox: Rc<RefCell<Inbox<'a>>>,
+    /// True if a recorder keeps the last part of the window. All sums are then those of its rows.
+    records: bool,
     sums: Sums,
     parts: Parts,
     thread_names: ThreadNames,
@@ -241,14 +234,10 @@ pub struct Collected {
     pub(crate) parts: Vec<(u64, Tally)>,
     /// Intervals that were still open when the window closed.
     pub(crate) open: Vec<Tally>,
-    /// Stacks of the sums.
-    pub(crate) stacks: Stacks,
-    /// Wakers of the sums.
-    pub(crate) wakers: Wakers,
-    /// Resources of the sums.
-    pub(crate) objects: Objects,
+    /// Stacks, wakers and resources of the sums.
+    pub(crate) stores: Stores,
     /// Filter of threads by name.
-    thread_names: ThreadNames,
+    pub(super) thread_names: ThreadNames,
     /// Accounts of the threads that ended inside the window.
     pub(crate) ended: Vec<ThreadEnd>,
     /// Accounts of all threads, if the object has a thread clock.
@@ -263,18 +252,17 @@ pub struct Collected {
     pub(crate) left_out: LeftOut,
     /// Timeline, if one was recorded.
     pub(crate) timeline: Option<Timeline>,
+    /// Time from which on a recorder kept what happened, in ns of CLOCK_MONOTONIC; `None` without a
+    /// recorder.
+    pub(crate) start_ns: Option<u64>,
 }
 
 impl<'a> Collector<'a> {
     /// Makes a collector for an object that is loaded and captures these stacks. Its window must
     /// not be open yet.
     pub fn new(object: &'a LoadedObject, choice: &StackChoice) -> Result<Self> {
-        let mut stacks = Stacks::with_detail(choice.detail, choice.sources);
-        stacks.set_unwind_mode(&choice.walking);
         let inbox = Rc::new(RefCell::new(Inbox {
-            stacks,
-            wakers: Wakers::new(choice.per_process),
-            objects: Objects::new(choice.per_thread),
+            stores: Stores::new(choice),
             ended: Vec::new(),
             unwinder: choice.unwinder(object)?,
         }));
@@ -296,9 +284,10 @@ impl<'a> Collector<'a> {
             turn: object.variable(bpf::variables::EVENTS_TURN)?,
             ring,
             timeline: match choice.timeline_least_ns {
-                Some(_) => Some(Receiver::new(object)?),
+                Some(_) => Some(Receiver::new(object, choice.recorder.as_ref())?),
                 None => None,
             },
+            records: choice.recorder.is_some(),
             inbox,
             sums: Sums::new(choice.per_process),
             parts: Parts::new(),
@@ -361,6 +350,7 @@ impl<'a> Collector<'a> {
         if self.swept.elapsed() >= SWEEP_INTERVAL {
             self.swept = Instant::now();
             self.sweep()?;
+            self.forget_old();
         }
         Ok(())
     }
@@ -376,10 +366,61 @@ impl<'a> Collector<'a> {
     fn settle_timeline(&mut self) {
         if let Some(timeline) = &self.timeline {
             let inbox = self.inbox.borrow();
-            timeline.with_rows(|rows| {
-                rows.settle(&mut self.sums, inbox.arrived(), |_, _| false);
+            timeline.with_timeline(|timeline| {
+                timeline.settle(&mut self.sums, inbox.stores.arrived(), |_, _| false);
             });
         }
+    }
+
+    /// Returns the time before which a recorder keeps nothing, in ns of CLOCK_MONOTONIC; 0 without a
+    /// recorder.
+    pub(crate) fn oldest_ns(&self) -> u64 {
+        let length_ns = self.timeline.as_ref().and_then(Receiver::recorded_ns);
+        length_ns.map_or(0, |length_ns| monotonic_ns().saturating_sub(length_ns))
+    }
+
+    /// Forgets the threads that ended before the part of the window that a recorder keeps.
+    fn forget_old(&mut self) {
+        let oldest_ns = self.oldest_ns();
+        let ended = &mut self.inbox.borrow_mut().ended;
+        let old = ended.iter().filter(|end| end.ended < oldest_ns).count();
+        if old > ended.len() / 2 {
+            ended.retain(|end| end.ended >= oldest_ns);
+        }
+    }
+
+    /// Takes the waits that are as long as a trigger says, with their keys. A wait whose stacks have
+    /// not arrived stays.
+    pub(crate) fn take_suspects(&mut self) -> Vec<(Suspect, Key)> {
+        let inbox = self.inbox.borrow();
+        let (sums, arrived) = (&mut self.sums, inbox.stores.arrived());
+        let timeline = self.timeline.as_ref();
+        let take = |timeline: &mut Timeline| {
+            let recent = timeline.recent.as_mut()?;
+            let mut settled = Vec::new();
+            for suspect in recent.take_suspects() {
+                match sums.settled_key(suspect.key, arrived) {
+                    Some(key) => settled.push((suspect, key)),
+                    None => recent.return_suspect(suspect),
+                }
+            }
+            Some(settled)
+        };
+        let suspects = timeline.and_then(|receiver| receiver.with_timeline(take));
+        suspects.unwrap_or_default()
+    }
+
+    /// Calls `body` with the stacks, wakers and resources, with the sums of a recorder's rows of a
+    /// thread, and with the names of threads.
+    pub(crate) fn with_recent<T>(
+        &mut self,
+        thread: ThreadId,
+        body: impl FnOnce(&mut Stores, &RowMap<Key, Tally>, &mut Table<[u8; COMM_LENGTH]>) -> T,
+    ) -> T {
+        let timeline = self.timeline.as_ref();
+        let sums = timeline.map(|it| it.with_timeline(|timeline| sums_of(timeline, thread)));
+        let stores = &mut self.inbox.borrow_mut().stores;
+        body(stores, &sums.unwrap_or_default(), self.sums.comms_mut())
     }
 
     /// Passes the rows of the timeline to `sink` from now on.
@@ -396,9 +437,9 @@ impl<'a> Collector<'a> {
 
     /// Adds an interval whose end no program saw.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
-        if self.thread_names.include(&key.comm) {
+        if !self.records && self.thread_names.include(&key.comm) {
             self.parts.add(tally);
-            self.sums.add(key, tally, self.inbox.borrow().arrived());
+            self.sums.add(key, tally, self.inbox.borrow().stores.arrived());
         }
     }
 
@@ -443,15 +484,15 @@ impl<'a> Collector<'a> {
         let mut inbox = self.inbox.borrow_mut();
         inbox.settle(&mut self.sums, Some(&living));
         // Open sums still refer to their stacks by ID.
-        for id in self.sums.open_ids().chain(inbox.wakers.open_ids()) {
+        for id in self.sums.open_ids().chain(inbox.stores.wakers.open_ids()) {
             unused.remove(&id);
         }
         if let Some(timeline) = &self.timeline {
-            timeline.with_rows(|rows| {
-                for id in rows.open_ids() {
+            timeline.with_timeline(|timeline| {
+                for id in timeline.open_ids() {
                     unused.remove(&id);
                 }
-                rows.forget_ids();
+                timeline.rows.keys.forget_ids();
             });
         }
         inbox.forget(&unused, &living);
@@ -474,11 +515,11 @@ impl<'a> Collector<'a> {
             let processes = targets.processes(self.object)?;
             // The first stacks of a target may not arrive before the target ends.
             if !targets.is_everything() {
-                inbox.stacks.look_up_processes(&processes);
+                inbox.stores.stacks.look_up_processes(&processes);
             }
-            unwinder.prepare(&processes, &mut inbox.stacks.symbolizer, patience);
+            unwinder.prepare(&processes, &mut inbox.stores.stacks.symbolizer, patience);
             for runtime in unwinder.take_runtimes() {
-                inbox.stacks.add_runtime(runtime);
+                inbox.stores.stacks.add_runtime(runtime);
             }
         }
         Ok(())
@@ -490,7 +531,7 @@ impl<'a> Collector<'a> {
         body: impl FnOnce(&mut Stacks, Option<&mut Unwinder<'a>>) -> T,
     ) -> T {
         let inbox = &mut *self.inbox.borrow_mut();
-        body(&mut inbox.stacks, inbox.unwinder.as_mut())
+        body(&mut inbox.stores.stacks, inbox.unwinder.as_mut())
     }
 
     /// Switches programs to the other map, and adds up the counts of the previous map.
@@ -500,12 +541,13 @@ impl<'a> Collector<'a> {
         self.turn.set(self.turn.get() + 1);
         consume(&self.ring)?;
         let inbox = &mut *self.inbox.borrow_mut();
-        inbox.wakers.settle(&inbox.stacks, |_, _| false);
+        inbox.stores.wakers.settle(&inbox.stores.stacks, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
+        let records = self.records;
         take_all(full, "the counts", |key: StackKey, tally: Tally| {
-            if names.include(&key.comm) {
+            if !records && names.include(&key.comm) {
                 parts.add(&tally);
-                sums.add(key, &tally, inbox.arrived());
+                sums.add(key, &tally, inbox.stores.arrived());
             }
         })
     }
@@ -531,9 +573,7 @@ impl<'a> Collector<'a> {
         drop(ring);
         let inbox = Rc::into_inner(inbox).map(RefCell::into_inner);
         let Some(Inbox {
-            stacks,
-            wakers,
-            objects,
+            stores,
             ended,
             unwinder,
         }) = inbox
@@ -548,9 +588,7 @@ impl<'a> Collector<'a> {
             sums,
             parts: parts.ended(),
             open: Vec::new(),
-            stacks,
-            wakers,
-            objects,
+            stores,
             thread_names,
             ended,
             accounts: Vec::new(),
@@ -559,6 +597,7 @@ impl<'a> Collector<'a> {
             left_out: (unwinder.as_ref()).map_or_else(LeftOut::default, |it| it.missing().into()),
             notes: unwinder.map_or(Vec::new(), |unwinder| unwinder.notes()),
             timeline: timeline.map(Receiver::finish).transpose()?,
+            start_ns: None,
         })
     }
 }
@@ -568,12 +607,7 @@ impl Collected {
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if self.thread_names.include(&key.comm) {
             self.open.push(*tally);
-            let arrived = Arrived {
-                stacks: &self.stacks,
-                wakers: &self.wakers,
-                objects: &self.objects,
-            };
-            self.sums.add(key, tally, arrived);
+            self.sums.add(key, tally, self.stores.arrived());
         }
     }
 
@@ -594,21 +628,28 @@ impl Collected {
         self.sums.total()
     }
 
-    /// Returns the sums by stack. No more messages arrive, so an ID without a message counts as
-    /// missed.
+    /// Returns the time from which on a recorder kept what happened, in ns of CLOCK_MONOTONIC;
+    /// `None` without a recorder.
+    #[must_use]
+    pub fn start_ns(&self) -> Option<u64> {
+        self.start_ns
+    }
+
+    /// Returns the sums by stack, as [`Collected::settle`] leaves them.
     pub(crate) fn settled(&mut self) -> Settled {
-        self.wakers.settle(&self.stacks, |_, _| true);
-        let arrived = Arrived {
-            stacks: &self.stacks,
-            wakers: &self.wakers,
-            objects: &self.objects,
-        };
+        self.settle();
+        self.sums.take_settled()
+    }
+
+    /// Settles all sums and rows. No more messages arrive, so an ID without a message counts as
+    /// missed.
+    pub(crate) fn settle(&mut self) {
+        self.stores.wakers.settle(&self.stores.stacks, |_, _| true);
+        let arrived = self.stores.arrived();
         self.sums.settle(arrived, |_, _| true);
         if let Some(timeline) = &mut self.timeline {
             timeline.settle(&mut self.sums, arrived, |_, _| true);
         }
-        self.stacks.drop_ids();
-        self.sums.take_settled()
     }
 }
 

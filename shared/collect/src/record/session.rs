@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use loader::Result;
 
-use crate::record::{Collected, RowSink};
+use crate::record::{Collected, Collector, RowSink};
 
 pub use clock::ClockSession;
 pub use filter::{OffCpuFilter, ThreadKind};
@@ -48,6 +48,9 @@ pub trait Session {
 
     /// Passes the rows of the timeline to `sink` as they come, instead of keeping them.
     fn stream_timeline(&mut self, sink: RowSink);
+
+    /// Calls `body` with the collector of what programs report.
+    fn with_collector(&mut self, body: &mut dyn FnMut(&mut Collector<'_>));
 
     /// Ends the session. The window must have closed at `stop`.
     fn close(self, stop: u64) -> Result<Collected>;

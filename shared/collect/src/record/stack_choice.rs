@@ -4,7 +4,7 @@ use loader::{Kernel, LoadedObject, OpenObject, Result};
 use regex::Regex;
 use symbolize::Sources;
 
-use crate::record::timeline;
+use crate::record::timeline::{self, Recorder};
 use unwind_tables::{CallGraph, Unwinder, Walking, make_room_for_tables};
 
 /// Choice of the stacks to capture, of how to distinguish them, and of the detail to keep.
@@ -31,6 +31,8 @@ pub struct StackChoice {
     /// Minimum length, in ns, of an interval with a row of its own in the timeline; `None` without
     /// a timeline.
     pub timeline_least_ns: Option<u64>,
+    /// Recorder that keeps only the last part of the window, if there is one. It needs a timeline.
+    pub recorder: Option<Recorder>,
 }
 
 impl StackChoice {
@@ -40,7 +42,7 @@ impl StackChoice {
         object.set(bpf::constants::WANT_KERNEL_STACKS, self.kernel)?;
         self.walking.configure(object)?;
         object.set(bpf::constants::PER_THREAD, self.per_thread)?;
-        timeline::configure(object, self.timeline_least_ns)?;
+        timeline::configure(object, self.timeline_least_ns, self.recorder.as_ref())?;
         make_room_for_tables(object)
     }
 

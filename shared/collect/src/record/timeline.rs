@@ -1,9 +1,12 @@
 //! Timeline of a measurement: parts of lanes, samples and names of threads, with their times.
 //! Programs send them as `bpf/include/timeline.h` says.
 
+mod keys;
+mod recent;
+
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -11,16 +14,26 @@ use bpf::types::{LaneEvent, NameEvent, Returning, SampleEvent, StackKey, Timelin
 use capture::{LanePart, LaneSample};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use loader::iterators::copy;
-use loader::{Context, LoadedObject, OpenObject, Result, Variable};
+use loader::{Context, LoadedObject, OpenObject, Result, Variable, monotonic_ns};
 use profile::{Shares, ThreadId};
 
 use crate::record::collector::consume;
 use crate::record::counts::Arrived;
-use crate::record::sums::{Key, Sums, without_lost};
+use crate::record::sums::Sums;
+
+use keys::Keys;
+pub(crate) use recent::{Recent, Suspect};
+pub use recent::{Recorder, Trigger};
 
 /// Sets whether programs send a timeline, and the minimum length in ns of intervals with a row
-/// of their own.
-pub(crate) fn configure(object: &mut OpenObject, least_ns: Option<u64>) -> Result<()> {
+/// of their own. A recorder also gets stretches that no interval follows.
+pub(crate) fn configure(
+    object: &mut OpenObject,
+    least_ns: Option<u64>,
+    recorder: Option<&Recorder>,
+) -> Result<()> {
+    let max_stretch_ns = recorder.map_or(u64::MAX, |_| MAX_STRETCH_NS);
+    object.set(bpf::constants::TIMELINE_MAX_STRETCH, max_stretch_ns)?;
     object.set(bpf::constants::WANT_TIMELINE, least_ns.is_some())?;
     object.set(bpf::constants::TIMELINE_LEAST, least_ns.unwrap_or(0))?;
     for program in PROGRAMS {
@@ -41,6 +54,10 @@ pub(crate) const PROGRAMS: [bpf::ProgramName; 2] =
 /// Receiver of rows while programs run: it gets each row once.
 pub type RowSink = Box<dyn FnMut(&[LanePart], &[LaneSample]) -> io::Result<()>>;
 
+/// Length from which a recorder gets a stretch that no interval follows, in ns. The recorder drops
+/// a stretch in which its first instant lies.
+const MAX_STRETCH_NS: u64 = 10_000_000;
+
 /// Rows that are kept before they go to the sink.
 const ROWS_KEPT: usize = 4096;
 /// Maximum time that rows are kept before they go to the sink.
@@ -48,36 +65,14 @@ const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// Rows of a timeline.
 #[derive(Default)]
-pub(crate) struct Timeline {
-    keys: Keys,
+pub(crate) struct Rows {
+    pub(crate) keys: Keys,
     pub(crate) parts: Vec<LanePart>,
     pub(crate) samples: Vec<LaneSample>,
     pub(crate) names: Vec<NameEvent>,
-    /// Number of messages that found no capacity.
-    pub(crate) lost: u64,
 }
 
-/// Keys of rows, by their numbers.
-#[derive(Default)]
-struct Keys {
-    numbers: HashMap<StackKey, u32>,
-    /// Settled keys; `None` if something of the key has not arrived.
-    settled: Vec<Option<Key>>,
-    open: Vec<(u32, StackKey)>,
-}
-
-impl Keys {
-    fn number(&mut self, key: StackKey) -> u32 {
-        *self.numbers.entry(key).or_insert_with(|| {
-            let number = self.settled.len() as u32;
-            self.settled.push(None);
-            self.open.push((number, key));
-            number
-        })
-    }
-}
-
-impl Timeline {
+impl Rows {
     fn take(&mut self, message: &[u8]) {
         match copy(message).map(TimelineKind) {
             Some(TimelineKind::TIMELINE_LANE) => self.take_part(message),
@@ -92,13 +87,6 @@ impl Timeline {
     fn take_part(&mut self, message: &[u8]) {
         if let Some(event) = copy::<LaneEvent>(message) {
             self.add_part(&event.part, event.key, event.is_counted != 0);
-        }
-    }
-
-    /// Adds the part of a lane whose interval was about to be counted when programs were detached.
-    pub(crate) fn add_returning(&mut self, returning: &Returning) {
-        if returning.part.start != 0 {
-            self.add_part(&returning.part, returning.key, true);
         }
     }
 
@@ -131,8 +119,43 @@ impl Timeline {
         });
     }
 
-    fn row_count(&self) -> usize {
+    /// Returns the number of parts and samples.
+    fn count(&self) -> usize {
         self.parts.len() + self.samples.len()
+    }
+}
+
+/// Timeline of a measurement.
+#[derive(Default)]
+pub(crate) struct Timeline {
+    /// All rows, or the latest rows if a recorder keeps the rows before them.
+    pub(crate) rows: Rows,
+    pub(crate) recent: Option<Recent>,
+    /// Number of messages that found no capacity.
+    pub(crate) lost: u64,
+}
+
+impl Timeline {
+    fn new(recorder: Option<&Recorder>) -> Timeline {
+        Timeline {
+            recent: recorder.map(Recent::new),
+            ..Timeline::default()
+        }
+    }
+
+    fn take(&mut self, message: &[u8]) {
+        let before = self.rows.parts.len();
+        self.rows.take(message);
+        if let (Some(recent), Some(part)) = (&mut self.recent, self.rows.parts.get(before)) {
+            recent.suspect(part, message);
+        }
+    }
+
+    /// Adds the part of a lane whose interval was about to be counted when programs were detached.
+    pub(crate) fn add_returning(&mut self, returning: &Returning) {
+        if returning.part.start != 0 {
+            self.rows.add_part(&returning.part, returning.key, true);
+        }
     }
 
     /// Settles the keys of which everything has arrived, as [`Sums::settle`] does.
@@ -142,40 +165,44 @@ impl Timeline {
         arrived: Arrived<'_>,
         is_lost: impl Fn(u32, u64) -> bool,
     ) {
-        let Keys { settled, open, .. } = &mut self.keys;
-        open.retain(|&(number, key)| {
-            let key = sums.settled_key(without_lost(key, arrived, &is_lost), arrived);
-            settled[number as usize] = key;
-            key.is_none()
-        });
-    }
-
-    /// Forgets which IDs the settled keys had. The IDs may be used again.
-    pub(crate) fn forget_ids(&mut self) {
-        let Keys { numbers, open, .. } = &mut self.keys;
-        numbers.clear();
-        numbers.extend(open.iter().map(|&(number, key)| (key, number)));
+        let recent = self.recent.iter_mut().flat_map(Recent::rows_mut);
+        for rows in recent.chain([&mut self.rows]) {
+            rows.keys.settle(sums, arrived, &is_lost);
+        }
     }
 
     /// Returns the IDs of keys that could not settle yet.
     pub(crate) fn open_ids(&self) -> impl Iterator<Item = u64> {
-        let open = self.keys.open.iter();
-        open.flat_map(|(_, key)| [key.user, key.kernel, key.waker])
+        self.all_rows().flat_map(|rows| rows.keys.open_ids())
     }
 
-    /// Returns the number of keys.
-    pub(crate) fn key_count(&self) -> u32 {
-        self.keys.settled.len() as u32
+    /// Returns all rows, the oldest first.
+    pub(crate) fn all_rows(&self) -> impl Iterator<Item = &Rows> {
+        let recent = self.recent.iter().flat_map(Recent::rows);
+        recent.chain([&self.rows])
     }
 
-    /// Returns the settled key with a number.
-    pub(crate) fn key(&self, number: u32) -> Option<Key> {
-        self.keys.settled.get(number as usize).copied().flatten()
+    /// Returns whether the lengths of counted intervals include the wait for a CPU.
+    pub(crate) fn counts_runnable(&self) -> bool {
+        let recent = self.recent.as_ref();
+        recent.is_none_or(Recent::counts_runnable)
     }
 
-    /// Returns the settled keys.
-    pub(crate) fn settled_keys(&self) -> impl Iterator<Item = Key> {
-        self.keys.settled.iter().copied().flatten()
+    /// Moves the rows to those of the recorder.
+    fn keep(&mut self) {
+        if let Some(recent) = &mut self.recent {
+            recent.keep(std::mem::take(&mut self.rows), monotonic_ns());
+        }
+    }
+
+    /// Keeps only what passed from the recorder's start on, if there is a recorder. `window` is
+    /// what was measured, in ns of CLOCK_MONOTONIC. Returns the start.
+    pub(crate) fn cut(&mut self, window: Range<u64>) -> Option<u64> {
+        self.keep();
+        let recent = self.recent.take()?;
+        let start_ns = recent.start_ns(window);
+        self.rows = recent.into_rows_since(start_ns);
+        Some(start_ns)
     }
 }
 
@@ -190,8 +217,11 @@ pub(crate) struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    pub(crate) fn new(object: &'a LoadedObject) -> Result<Receiver<'a>> {
-        let timeline = Rc::new(RefCell::new(Timeline::default()));
+    pub(crate) fn new(
+        object: &'a LoadedObject,
+        recorder: Option<&Recorder>,
+    ) -> Result<Receiver<'a>> {
+        let timeline = Rc::new(RefCell::new(Timeline::new(recorder)));
         let receiver = Rc::clone(&timeline);
         let messages = object.map(bpf::maps::TIMELINE)?;
         let mut builder = RingBufferBuilder::new();
@@ -225,28 +255,36 @@ impl<'a> Receiver<'a> {
     /// Takes the messages that have arrived.
     pub(crate) fn take(&mut self) -> Result<()> {
         consume(&self.ring)?;
-        let kept = self.timeline.borrow().row_count();
+        let kept = self.timeline.borrow().rows.count();
         if kept >= ROWS_KEPT || (kept > 0 && self.passed.elapsed() >= KEPT_FOR) {
             self.pass_on()?;
         }
         Ok(())
     }
 
-    /// Passes the rows to the sink, if there is one.
+    /// Passes the rows to the sink or to the recorder, if there is one.
     fn pass_on(&mut self) -> Result<()> {
+        self.passed = Instant::now();
+        let mut timeline = self.timeline.borrow_mut();
+        timeline.keep();
         if let Some(sink) = &mut self.sink {
-            let mut timeline = self.timeline.borrow_mut();
-            sink(&timeline.parts, &timeline.samples).context("write the timeline")?;
-            timeline.parts.clear();
-            timeline.samples.clear();
-            self.passed = Instant::now();
+            let rows = &mut timeline.rows;
+            sink(&rows.parts, &rows.samples).context("write the timeline")?;
+            rows.parts.clear();
+            rows.samples.clear();
         }
         Ok(())
     }
 
-    /// Calls `body` with the rows so far.
-    pub(crate) fn with_rows<T>(&self, body: impl FnOnce(&mut Timeline) -> T) -> T {
+    /// Calls `body` with the timeline so far.
+    pub(crate) fn with_timeline<T>(&self, body: impl FnOnce(&mut Timeline) -> T) -> T {
         body(&mut self.timeline.borrow_mut())
+    }
+
+    /// Returns the length of the part of the window that a recorder keeps, in ns; `None` without a
+    /// recorder.
+    pub(crate) fn recorded_ns(&self) -> Option<u64> {
+        self.timeline.borrow().recent.as_ref().map(Recent::length_ns)
     }
 
     /// Returns all rows, once no program runs any more.

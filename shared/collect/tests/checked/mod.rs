@@ -23,6 +23,7 @@ const STACKS: StackChoice = StackChoice {
     objects: false,
     thread_names: None,
     timeline_least_ns: None,
+    recorder: None,
 };
 
 /// Process of python3 that runs until it is dropped.

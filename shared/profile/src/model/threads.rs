@@ -38,6 +38,13 @@ impl Clock {
     pub fn lifetime_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.started_ns)
     }
+
+    /// Returns the time in all states, in ns.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        let off_cpu = self.runnable_ns.saturating_add(self.blocked_ns);
+        self.running_ns.saturating_add(off_cpu)
+    }
 }
 
 /// A thread with its account in the window.

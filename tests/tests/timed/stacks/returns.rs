@@ -56,7 +56,7 @@ fn assert_whole(arguments: &str) {
             "{arguments}: {last} ns in the last wait{own}"
         );
     }
-    assert_nothing_hidden(&seen);
+    assert_only_hidden_switches_miss_stacks(&seen);
 }
 
 /// Returns the nanoseconds in stacks in which these functions call each other.
@@ -64,10 +64,11 @@ fn path(folded: &Folded, functions: &[&str]) -> u64 {
     folded.only(|line| line.has_path(functions)).total()
 }
 
-/// Checks that the machine hid no switch, because a hidden switch may cost a stack.
+/// Checks that no stack is missing but those of switches that the machine hid from programs.
 #[track_caller]
-fn assert_nothing_hidden(seen: &Seen) {
-    assert_eq!(seen.lost["events"], 0, "{}", seen.stderr);
+fn assert_only_hidden_switches_miss_stacks(seen: &Seen) {
+    let [events, stacks] = ["events", "stacks"].map(|what| seen.lost[what]);
+    assert!(stacks <= events, "{}", seen.stderr);
 }
 
 #[test]

@@ -72,8 +72,8 @@ impl Outputs {
             }
             files => {
                 let mut plan = pair(&formats, files, &Folded)?;
-                if arguments.timeline.timeline {
-                    check_shows_times(&plan)?;
+                if let Some(flag) = arguments.timeline.asking_flag() {
+                    check_shows_times(flag, &plan)?;
                 }
                 if let Some(command) = command {
                     command.plan_files("wallclock", &mut plan);
@@ -81,8 +81,8 @@ impl Outputs {
                 Kind::Formats(Destinations::new(plan)?)
             }
         };
-        if matches!(kind, Kind::Tree(_)) && arguments.timeline.timeline {
-            check_shows_times(&[])?;
+        if let (Kind::Tree(_), Some(flag)) = (&kind, arguments.timeline.asking_flag()) {
+            check_shows_times(flag, &[])?;
         }
         Ok(Outputs {
             kind,

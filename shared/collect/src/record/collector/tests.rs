@@ -4,8 +4,10 @@ use profile::Unit;
 
 use super::*;
 use crate::assemble::draft::Draft;
-use crate::record::Detail;
+use waits::Objects;
+
 use crate::record::stacks::Captured;
+use crate::record::{Detail, Wakers};
 
 /// Process that does not exist, so neither its memory nor its files can be read.
 const NOBODY: Process = Process {
@@ -15,11 +17,17 @@ const NOBODY: Process = Process {
 /// Name of every frame of [`NOBODY`].
 const UNKNOWN: &str = "[unknown]";
 
+fn stores(per_process: bool) -> Stores {
+    Stores {
+        stacks: Stacks::new(),
+        wakers: Wakers::new(per_process),
+        objects: Objects::new(false),
+    }
+}
+
 fn inbox() -> Inbox<'static> {
     Inbox {
-        stacks: Stacks::new(),
-        wakers: Wakers::new(false),
-        objects: Objects::new(false),
+        stores: stores(false),
         ended: Vec::new(),
         unwinder: None,
     }
@@ -31,9 +39,7 @@ pub(crate) fn collected() -> Collected {
         sums: Sums::new(true),
         parts: Vec::new(),
         open: Vec::new(),
-        stacks: Stacks::new(),
-        wakers: Wakers::new(true),
-        objects: Objects::new(false),
+        stores: stores(true),
         thread_names: ThreadNames::default(),
         ended: Vec::new(),
         accounts: Vec::new(),
@@ -42,6 +48,7 @@ pub(crate) fn collected() -> Collected {
         notes: Vec::new(),
         left_out: LeftOut::default(),
         timeline: None,
+        start_ns: None,
     }
 }
 
@@ -68,10 +75,10 @@ fn stack(id: u64, depth: u32, frames: &[u64]) -> Vec<u8> {
 
 /// Returns the names of a user stack's frames, leaf first.
 fn names(inbox: &mut Inbox<'_>, id: u64) -> Vec<String> {
-    let captured = inbox.stacks.captured(id).unwrap();
-    inbox.stacks.resolve([captured].into_iter());
+    let captured = inbox.stores.stacks.captured(id).unwrap();
+    inbox.stores.stacks.resolve([captured].into_iter());
     let mut draft = Draft::new(Unit::Nanoseconds, Detail::Names);
-    let named = inbox.stacks.named(captured, Captured::Nothing, &mut draft);
+    let named = inbox.stores.stacks.named(captured, Captured::Nothing, &mut draft);
     let frames = draft.profile.frames_of(named.stack.user).rev();
     frames
         .map(|frame| draft.profile.name(frame).to_owned())

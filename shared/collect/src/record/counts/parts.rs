@@ -6,8 +6,6 @@ use bpf::types::Tally;
 
 use super::sums::add;
 
-/// Initial length of a part, in ns.
-const SHORTEST_NS: u64 = 250_000_000;
 /// Number of parts at which user space joins parts in pairs.
 const MOST: usize = 64;
 /// Minimum length of a part, as a multiple of the time that it takes to end a part.
@@ -24,9 +22,12 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// Initial length of a part, in ns.
+    pub(crate) const SHORTEST_NS: u64 = 250_000_000;
+
     pub(crate) fn new() -> Parts {
         Parts {
-            length: SHORTEST_NS,
+            length: Parts::SHORTEST_NS,
             since: u64::MAX,
             current: Tally::default(),
             ended: Vec::new(),
@@ -93,40 +94,40 @@ mod tests {
     #[test]
     fn many_parts_become_half_as_many() {
         let mut parts = Parts::new();
-        assert!(!parts.is_over(SHORTEST_NS));
+        assert!(!parts.is_over(Parts::SHORTEST_NS));
         parts.begin(0);
         let mut now = 0;
         for turn in 1..=MOST as u64 {
-            assert!(!parts.is_over(now + SHORTEST_NS - 1) && parts.is_over(now + SHORTEST_NS));
-            now += SHORTEST_NS;
+            assert!(!parts.is_over(now + Parts::SHORTEST_NS - 1) && parts.is_over(now + Parts::SHORTEST_NS));
+            now += Parts::SHORTEST_NS;
             parts.add(&tally(turn));
             parts.end(now, Duration::ZERO);
         }
-        assert!(!parts.is_over(now + SHORTEST_NS));
+        assert!(!parts.is_over(now + Parts::SHORTEST_NS));
         let ended = parts.ended();
         assert_eq!(ended.len(), MOST / 2);
-        assert_eq!((ended[1].0, ended[1].1.events), (2 * SHORTEST_NS, 3 + 4));
+        assert_eq!((ended[1].0, ended[1].1.events), (2 * Parts::SHORTEST_NS, 3 + 4));
     }
 
     #[test]
     fn what_is_dear_is_done_seldom() {
-        const SHORTEST: Duration = Duration::from_nanos(SHORTEST_NS);
+        const SHORTEST: Duration = Duration::from_nanos(Parts::SHORTEST_NS);
         let mut parts = Parts::new();
         parts.begin(0);
         for now in 1..=4 {
             // The end of each of these parts takes exactly the allowed time.
-            parts.end(now * SHORTEST_NS, SHORTEST / COST);
+            parts.end(now * Parts::SHORTEST_NS, SHORTEST / COST);
         }
         parts.add(&tally(1));
         // A fiftieth of the part's length is too long. The first of five parts stays unpaired.
-        parts.end(5 * SHORTEST_NS, SHORTEST / 50);
-        assert!(!parts.is_over(7 * SHORTEST_NS - 1) && parts.is_over(7 * SHORTEST_NS));
-        parts.end(7 * SHORTEST_NS, SHORTEST / 50);
-        assert!(!parts.is_over(11 * SHORTEST_NS - 1) && parts.is_over(11 * SHORTEST_NS));
+        parts.end(5 * Parts::SHORTEST_NS, SHORTEST / 50);
+        assert!(!parts.is_over(7 * Parts::SHORTEST_NS - 1) && parts.is_over(7 * Parts::SHORTEST_NS));
+        parts.end(7 * Parts::SHORTEST_NS, SHORTEST / 50);
+        assert!(!parts.is_over(11 * Parts::SHORTEST_NS - 1) && parts.is_over(11 * Parts::SHORTEST_NS));
         let lengths: Vec<u64> = parts
             .ended
             .iter()
-            .map(|(length, _)| length / SHORTEST_NS)
+            .map(|(length, _)| length / Parts::SHORTEST_NS)
             .collect();
         assert_eq!(lengths, [3, 4]);
         assert_eq!(parts.ended[1].1.events, 1);

@@ -124,6 +124,22 @@ impl Sums {
         })
     }
 
+    /// Returns the thread name of a settled key, in the kernel's format.
+    pub(crate) fn comm(&self, key: &Key) -> &[u8; COMM_LENGTH] {
+        &self.settled.comms[key.comm]
+    }
+
+    /// Returns the thread names of settled keys.
+    pub(crate) fn comms_mut(&mut self) -> &mut Table<[u8; COMM_LENGTH]> {
+        &mut self.settled.comms
+    }
+
+    /// Replaces all sums.
+    pub(crate) fn replace(&mut self, sums: RowMap<Key, Tally>) {
+        self.settled.sums = sums;
+        self.open = HashMap::new();
+    }
+
     /// Takes the sums that have settled.
     pub(crate) fn take_settled(&mut self) -> Settled {
         std::mem::take(&mut self.settled)
@@ -151,7 +167,7 @@ pub(crate) fn without_lost(
     key
 }
 
-pub(super) fn add(sum: &mut Tally, tally: &Tally) {
+pub(crate) fn add(sum: &mut Tally, tally: &Tally) {
     sum.shortest = match sum.events {
         0 => tally.shortest,
         _ => sum.shortest.min(tally.shortest),

@@ -44,6 +44,8 @@ pub struct ClockSession<'a> {
     returns: Option<Returns<'a>>,
     /// Accounts of threads that left the targets.
     departed: Vec<Account>,
+    /// Start of the window, in ns of CLOCK_MONOTONIC.
+    start: u64,
 }
 
 impl<'a> ClockSession<'a> {
@@ -73,6 +75,7 @@ impl<'a> ClockSession<'a> {
             moves: Moves::new(object, targets)?,
             returns,
             departed: Vec::new(),
+            start: 0,
         };
         session.prepare(targets)?;
         Ok(session)
@@ -100,6 +103,8 @@ impl ClockSession<'_> {
                 self.collector.add(interval.key, &interval.weight);
             }
         }
+        let oldest_ns = self.collector.oldest_ns();
+        (self.departed).retain(|account| account.clock.ended_ns >= oldest_ns);
         let early = self.stacks.user.then(EarlyStacks::default);
         find_preexisting(
             &self.find_preexisting,
@@ -118,6 +123,7 @@ impl Session for ClockSession<'_> {
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
+        self.start = start;
         self.collector.open_window(start, stop);
     }
 
@@ -141,6 +147,7 @@ impl Session for ClockSession<'_> {
     }
 
     fn note_first_target(&mut self, start: u64) {
+        self.start = start;
         self.collector.begin_parts(start);
     }
 
@@ -161,6 +168,10 @@ impl Session for ClockSession<'_> {
         self.collector.stream_timeline(sink);
     }
 
+    fn with_collector(&mut self, body: &mut dyn FnMut(&mut Collector<'_>)) {
+        body(&mut self.collector);
+    }
+
     fn close(mut self, stop: u64) -> Result<Collected> {
         self.follow_moves()?;
         // This take renews the shares. No process has then used up its share of the ring buffer
@@ -179,7 +190,7 @@ impl Session for ClockSession<'_> {
         for returning in self.returns.iter().flat_map(Returns::left_over) {
             collected.add(returning.key, &returning.weight);
             if let Some(timeline) = &timeline {
-                timeline.with_rows(|rows| rows.add_returning(&returning));
+                timeline.with_timeline(|timeline| timeline.add_returning(&returning));
             }
         }
         let left_unseen = (self.closing).close(stop, timeline.as_mut(), |closed| {
@@ -191,6 +202,7 @@ impl Session for ClockSession<'_> {
         collected.lost.switches += left_unseen;
         collected.left_out.moves = untimed;
         collected.add_accounts(accounts);
+        collected.keep_recorded(self.start..stop);
         Ok(collected)
     }
 }

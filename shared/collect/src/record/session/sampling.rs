@@ -18,6 +18,8 @@ pub struct SamplingSession<'a> {
     /// Links of the programs that follow children.
     followers: Vec<Link>,
     pace: Pace<'a>,
+    /// Start of the window, in ns of CLOCK_MONOTONIC.
+    start: u64,
 }
 
 /// Interval between takes for a while after news. User space reads the mappings of a process only
@@ -45,6 +47,7 @@ impl<'a> SamplingSession<'a> {
             samplers,
             followers,
             pace: Pace::new(object, targets, OFTEN..seldom(rate, only_cpu)?)?,
+            start: 0,
         })
     }
 
@@ -78,6 +81,7 @@ impl Session for SamplingSession<'_> {
     }
 
     fn open_window(&mut self, start: u64, stop: Option<u64>) {
+        self.start = start;
         self.collector.open_window(start, stop);
     }
 
@@ -93,6 +97,7 @@ impl Session for SamplingSession<'_> {
     }
 
     fn note_first_target(&mut self, start: u64) {
+        self.start = start;
         self.collector.begin_parts(start);
     }
 
@@ -109,8 +114,14 @@ impl Session for SamplingSession<'_> {
         self.collector.stream_timeline(sink);
     }
 
-    fn close(self, _stop: u64) -> Result<Collected> {
+    fn with_collector(&mut self, body: &mut dyn FnMut(&mut Collector<'_>)) {
+        body(&mut self.collector);
+    }
+
+    fn close(self, stop: u64) -> Result<Collected> {
         drop((self.samplers, self.followers, self.pace));
-        self.collector.finish()
+        let mut collected = self.collector.finish()?;
+        collected.keep_recorded(self.start..stop);
+        Ok(collected)
     }
 }

@@ -1,0 +1,84 @@
+//! Waits that set off a trigger of a recorder.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use profile::{Idleness, State, Text, ThreadId, Wait, WaitKind, text};
+
+use crate::record::sums::Key;
+use crate::record::{Collector, Stores, Suspect, Trigger};
+
+/// Time after which waits are found again: later waits of a thread may show more.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
+
+/// A wait that set off a trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fired {
+    /// The trigger.
+    pub trigger: Trigger,
+    /// The thread that waited.
+    pub thread: ThreadId,
+    /// Name of the thread.
+    pub comm: Text,
+    /// End of the wait, in ns of CLOCK_MONOTONIC.
+    pub end_ns: u64,
+    /// Length of the wait, in ns.
+    pub length_ns: u64,
+    /// Kind of the wait, if the thread was blocked.
+    pub kind: Option<WaitKind>,
+}
+
+/// Idleness of waits that were as long as a trigger says.
+#[derive(Default)]
+pub struct Verdicts {
+    waits: HashMap<Key, Wait>,
+    /// Time at which the waits were last found.
+    since: Option<Instant>,
+}
+
+impl Verdicts {
+    /// Returns the first wait that set off a trigger since the last call, if there is one. A thread
+    /// that was blocked must have had work: the reason of its wait or its other waits show that.
+    pub fn find_trigger(&mut self, collector: &mut Collector<'_>) -> Option<Fired> {
+        if self.since.is_none_or(|since| since.elapsed() > KNOWN_FOR) {
+            self.waits.clear();
+            self.since = Some(Instant::now());
+        }
+        let mut suspects = collector.take_suspects().into_iter();
+        suspects.find_map(|(suspect, key)| match suspect.trigger.state {
+            State::Blocked => {
+                let wait = self.wait(key, collector)?;
+                (wait.idleness == Idleness::Waiting).then(|| describe(&suspect, Some(wait.kind)))
+            }
+            State::Running | State::Runnable => Some(describe(&suspect, None)),
+        })
+    }
+
+    /// Returns the wait of a key.
+    fn wait(&mut self, key: Key, collector: &mut Collector<'_>) -> Option<Wait> {
+        if !self.waits.contains_key(&key) {
+            let found = collector.with_recent(key.thread, Stores::find_waits);
+            self.waits.extend(found);
+        }
+        self.waits.get(&key).copied()
+    }
+}
+
+fn describe(suspect: &Suspect, kind: Option<WaitKind>) -> Fired {
+    let Suspect { trigger, part, key } = suspect;
+    let blocked_end_ns = part.start_ns + part.stretch.total_ns() + part.blocked_ns;
+    let (end_ns, length_ns) = match trigger.state {
+        State::Blocked => (blocked_end_ns, part.blocked_ns),
+        State::Running | State::Runnable => {
+            (blocked_end_ns + part.runnable_ns, part.runnable_ns)
+        }
+    };
+    Fired {
+        trigger: *trigger,
+        thread: part.thread,
+        comm: text::comm(&key.comm),
+        end_ns,
+        length_ns,
+        kind,
+    }
+}
