@@ -43,17 +43,19 @@ mod memory;
 mod meta;
 mod output;
 mod parse;
-mod recording;
+pub mod recording;
 mod stack_tool;
 mod targets;
 mod window;
 
+pub use collect::Recorder;
 pub use error::{reason, run, say, usage};
 pub use flags::{
     CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
-    HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags, RecorderFlags, Request,
-    RequestedTargets, StackFlags, TargetFlags, ThreadNameFlags, TimelineFlags, VersionFlag,
-    WaitFlags, WalkFlags, check_processes, check_threads, check_width, nobody_named, values,
+    HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags, RecorderFlags,
+    Request, RequestedTargets, StackFlags, TargetFlags, ThreadNameFlags, TimelineFlags,
+    VersionFlag, WaitFlags, WalkFlags, check_processes, check_threads, check_width, nobody_named,
+    values,
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;

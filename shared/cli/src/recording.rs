@@ -4,23 +4,20 @@ use collect::{Fired, Recorder, Session, Verdicts};
 use profile::State;
 
 use crate::Next;
-use crate::error::say;
 
 /// Minimum length of a recording that shows something, in ns.
 const ENOUGH_NS: u64 = 1_000_000_000;
 
 /// Watch on the waits that end a recording.
 pub(crate) struct Triggers {
-    tool: &'static str,
     is_needed: bool,
     verdicts: Verdicts,
 }
 
 impl Triggers {
     /// Starts a watch on the triggers of the recorder, if there is one.
-    pub(crate) fn new(tool: &'static str, recorder: Option<&Recorder>) -> Triggers {
+    pub(crate) fn new(recorder: Option<&Recorder>) -> Triggers {
         Triggers {
-            tool,
             is_needed: recorder.is_some_and(|recorder| !recorder.triggers.is_empty()),
             verdicts: Verdicts::default(),
         }
@@ -37,8 +34,7 @@ impl Triggers {
         match fired {
             Some(fired) => {
                 self.is_needed = false;
-                say(format_args!("{}: {}", self.tool, describe(&fired)));
-                Next::Triggered
+                Next::Triggered(describe(&fired))
             }
             None => match next {
                 Next::In(patience) => Next::In(patience.min(PATIENCE)),
@@ -75,8 +71,10 @@ fn describe(fired: &Fired) -> String {
     )
 }
 
-/// Returns a line about how far back a recording reaches. `length_ns` is its length.
-pub(crate) fn reach(recorder: &Recorder, length_ns: u64, measured_ns: u64) -> String {
+/// Returns a line about how far back a recording reaches. `length_ns` is its length, and
+/// `measured_ns` the length of the window.
+#[must_use]
+pub fn reach(recorder: &Recorder, length_ns: u64, measured_ns: u64) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let asked_ns = recorder.length_ns.min(measured_ns);
     let mut line = format!("kept the last {:.2} s", seconds(length_ns));

@@ -338,7 +338,7 @@ fn measure<Tool: StackTool>(
     }
     let end = command.as_deref().map(AsFd::as_fd);
     let mut watch = TargetWatch::new(&targets, &object);
-    let mut triggers = Triggers::new(Tool::NAME, tool.stacks().recorder.as_ref());
+    let mut triggers = Triggers::new(tool.stacks().recorder.as_ref());
     let stop = window.follow(&readiness, end, |stop| {
         session.take(stop)?;
         let next = if watch.lives()? {

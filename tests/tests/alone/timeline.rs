@@ -53,3 +53,25 @@ fn kept_and_lost_rows_add_up_in_little_memory() {
     }
     assert!(rss < MAX_RSS_KIB, "{rss} KiB");
 }
+
+/// A recorder takes as much memory after ten seconds as after three.
+#[test]
+fn a_recorder_takes_no_more_memory_the_longer_it_runs() {
+    /// Memory of the rows, in MiB.
+    const MEMORY: &str = "4";
+    /// Maximum growth, in KiB.
+    const GROWTH_KIB: u64 = 4096;
+    let _turn = Turn::take();
+    let flags = format!("--timeline-min 0 --last 5s --last-memory {MEMORY}");
+    let [short, long] = ["-d 3", "-d 10"].map(|time| record_switches(&format!("{flags} {time}")));
+    println!("{} KiB, {} KiB", short.peak_rss_kib, long.peak_rss_kib);
+    assert!(long.peak_rss_kib < short.peak_rss_kib + GROWTH_KIB);
+    // The memory is too little for a second of this many rows. What is there is whole.
+    let profile = &long.profile;
+    let window = profile.meta.window;
+    assert!(window.length_ns < 1_000_000_000, "{} ns", window.length_ns);
+    assert!(profile.times.intervals.len() > 10_000);
+    if profile.losses.times == 0 {
+        assert_eq!(profile.check_times(), []);
+    }
+}

@@ -1,6 +1,8 @@
 //! The timeline: every interval of a known schedule is there, and each thread's lane is its life.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod recorder;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;

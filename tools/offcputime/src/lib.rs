@@ -58,7 +58,9 @@ impl StackTool for Arguments {
         object.set(bpf::constants::SWITCH_ARGUMENTS, kernel.switch_arguments)?;
         self.stacks().configure_objects(object, kernel)?;
         object.set(bpf::constants::WANT_THREAD_ENDS, self.wants_thread_ends())?;
-        self.intervals.filter(self.output.timeline()).configure(object, kernel)?;
+        self.intervals
+            .filter(self.output.timeline())
+            .configure(object, kernel)?;
         object.set(bpf::constants::SAMPLE_SHORT, self.sample_short)?;
         object.set(bpf::constants::WANT_WAKERS, self.output.needs().wakers)?;
         object.make_room_for_threads(bpf::maps::THREADS)
@@ -80,7 +82,10 @@ impl StackTool for Arguments {
     }
 
     fn describe(&self, _session: &Self::Session<'_>, meta: &mut Meta) {
-        meta.lengths = Some(self.intervals.lengths(self.output.timeline(), self.sample_short));
+        meta.lengths = Some(
+            self.intervals
+                .lengths(self.output.timeline(), self.sample_short),
+        );
     }
 
     fn removes_samples(&self) -> bool {

@@ -70,7 +70,9 @@ impl StackTool for Arguments {
         )?;
         object.set(bpf::constants::CHAIN_LENGTH, self.chain)?;
         object.set(bpf::constants::MEASURE_EVERYTHING, self.follows_chain())?;
-        self.intervals.filter(self.output.timeline()).configure(object, kernel)?;
+        self.intervals
+            .filter(self.output.timeline())
+            .configure(object, kernel)?;
         self.wakers().configure_wakers(object)?;
         object.make_room_for_threads(bpf::maps::THREADS)
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::builder::Resettable;
+use cli::Recorder;
 
 use crate::tables::Limits;
 
@@ -83,7 +84,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) thread_name: cli::ThreadNameFlags,
 
-    /// Seconds to measure [default: 30, or until the COMMAND ends]
+    /// Seconds to measure [default: 30, or until the COMMAND ends; with --last until it writes]
     #[arg(
         short = 'd',
         long,
@@ -180,9 +181,16 @@ impl Arguments {
         is_wanted.then_some(self.timeline.timeline_min)
     }
 
-    /// Returns the length of the window; `None` means until the command has ended.
+    /// Returns the recorder, if the flags ask for one.
+    pub(crate) fn recorder(&self) -> Option<Recorder> {
+        self.timeline.recorder.recorder()
+    }
+
+    /// Returns the length of the window; `None` means until the command has ended, or until a
+    /// recorder is asked to write.
     pub(crate) fn duration(&self) -> Option<Duration> {
-        let default = (!self.command.is_given()).then_some(DEFAULT_DURATION);
+        let is_open_ended = self.command.is_given() || self.recorder().is_some();
+        let default = (!is_open_ended).then_some(DEFAULT_DURATION);
         self.duration.or(default)
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Child {
     ready: bool,
     open: bool,
     gone: bool,
+    /// Wait that set off a trigger, as text.
+    triggered: Option<String>,
     first: Option<u64>,
     closed: bool,
     data: Option<JoinHandle<Result<Profile, capture::Error>>>,
@@ -137,6 +139,7 @@ impl Child {
             ready: false,
             open: false,
             gone: false,
+            triggered: None,
             first: None,
             closed: false,
             data,
@@ -157,6 +160,11 @@ impl Child {
     /// Returns whether the child has reported that no target is left.
     pub(crate) fn has_no_targets(&self) -> bool {
         self.gone
+    }
+
+    /// Returns the wait that set off a trigger, as text.
+    pub(crate) fn triggered(&self) -> Option<&str> {
+        self.triggered.as_deref()
     }
 
     /// Returns the time at which the first awaited target appeared, in ns of CLOCK_MONOTONIC.
@@ -188,6 +196,8 @@ impl Child {
             self.open |= line == b"open\n";
             self.gone |= line == b"gone\n";
             let line = String::from_utf8_lossy(&line);
+            let wait = line.strip_prefix("triggered ");
+            self.triggered = (self.triggered.take()).or(wait.map(|it| it.trim_end().to_owned()));
             let first = line.strip_prefix("first ");
             self.first = self
                 .first

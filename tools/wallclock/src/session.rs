@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{
-    HeldCommand, Measured, Patience, Request, RequestedTargets, Signals, StartAt, monotonic_ns,
-    sleep_until,
+    HeldCommand, Measured, Patience, Recorder, Request, RequestedTargets, Signals, StartAt,
+    monotonic_ns, sleep_until,
 };
 use profile::Ending;
 use report::Cpus;
@@ -35,6 +35,8 @@ pub(crate) struct Measurement {
     pub(crate) ending: Ending,
     /// Times of the CPUs, if they could be read.
     pub(crate) cpus: Option<Cpus>,
+    /// True if the measurement ended only because a recorder was asked to write.
+    pub(crate) is_to_go_on: bool,
 }
 
 impl Measurement {
@@ -62,25 +64,36 @@ pub(crate) fn measure(
         targets,
         cpus: CpuTimes::new(arguments.all),
         signals,
-        progress: Progress::new(command.is_none()),
+        progress: Progress::new(command.is_none() && arguments.recorder().is_none()),
+        is_to_write: false,
+        recorder: arguments.recorder(),
     };
     let attaching = Patience::begin("wallclock", "attaching");
     session.wait_until("attached", Child::is_ready)?;
     drop(attaching);
     let start = session.await_start(arguments.start_at)?;
     let (measured, ending) = session.run(start, arguments.duration(), command)?;
-    let [Some(on_cpu), Some(off_cpu)] = session.outcomes else {
+    let is_to_go_on = session.is_to_write && !signals.arrived();
+    let [Some(mut on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
     };
+    if arguments.recorder().is_some() {
+        // offcputime keeps more rows, so its recording may reach less far.
+        let start_ns = off_cpu.profile.meta.window.start_ns;
+        on_cpu.profile.keep_timed_samples_since(start_ns);
+    }
     let clocks = off_cpu.profile.threads.iter().map(|thread| thread.clock);
     let ran_ns = clocks.map(|clock| clock.running_ns).sum();
-    let cpus = session.cpus.between(ran_ns);
+    // The CPUs were read at the start of the window, and a recording starts later.
+    let is_whole = arguments.recorder().is_none();
+    let cpus = is_whole.then(|| session.cpus.between(ran_ns)).flatten();
     Ok(Measurement {
         on_cpu,
         off_cpu,
         measured,
         ending,
         cpus,
+        is_to_go_on,
     })
 }
 
@@ -91,7 +104,7 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
     };
     let off_cpu = Measured::OffCpu {
         min_block_us: arguments.min_block_us,
-        short_are_sampled: arguments.min_block_us > 0,
+        short_are_sampled: arguments.min_block_us > 0 && arguments.recorder().is_none(),
     };
     let spawn = |measured| Child::spawn(&request(arguments, targets, measured));
     Ok([spawn(on_cpu)?, spawn(off_cpu)?])
@@ -117,6 +130,26 @@ fn request(arguments: &Arguments, targets: &Targets, measured: Measured) -> Requ
         walking: arguments.walk.walking(),
         sources: arguments.frames.sources(),
         timeline_min_us: arguments.timeline_min_us(),
+        recorder: arguments.recorder().map(|it| recorder(it, measured)),
+    }
+}
+
+/// Returns the recorder of one child. Both children share the memory, and offcputime has the
+/// triggers.
+fn recorder(recorder: Recorder, measured: Measured) -> Recorder {
+    /// Share of the memory that oncputime gets.
+    const ON_CPU_SHARE: u64 = 4;
+    let on_cpu_bytes = recorder.max_bytes / ON_CPU_SHARE;
+    match measured {
+        Measured::OnCpu { .. } => Recorder {
+            max_bytes: on_cpu_bytes,
+            triggers: Vec::new(),
+            ..recorder
+        },
+        Measured::OffCpu { .. } => Recorder {
+            max_bytes: recorder.max_bytes - on_cpu_bytes,
+            ..recorder
+        },
     }
 }
 
@@ -130,6 +163,9 @@ struct Session<'a> {
     cpus: CpuTimes,
     signals: &'a Signals,
     progress: Progress,
+    /// True if a recorder was asked to write.
+    is_to_write: bool,
+    recorder: Option<Recorder>,
 }
 
 impl Session<'_> {
@@ -200,6 +236,12 @@ impl Session<'_> {
             sleep_until(start);
             command.release().context("cannot let the command run")?;
         }
+        if let Some(recorder) = &self.recorder {
+            cli::say(format_args!(
+                "Recording the last {} s of every thread; SIGUSR1 writes it... Hit Ctrl-C to end.",
+                recorder.length_ns as f64 / 1e9
+            ));
+        }
         let mut patience = None;
         while !self.children.iter().all(Child::has_hung_up) {
             let now = monotonic_ns();
@@ -214,7 +256,12 @@ impl Session<'_> {
             }
             let may_end_early = ending == Ending::Elapsed && now < stop;
             if may_end_early {
-                if self.signals.arrived() {
+                self.is_to_write |= self.signals.take_request_to_write();
+                let triggered = self.children.iter().find_map(Child::triggered);
+                if let Some(wait) = triggered {
+                    cli::say(format_args!("wallclock: {wait}"));
+                }
+                if self.signals.arrived() || self.is_to_write || triggered.is_some() {
                     ending = Ending::Interrupted;
                 } else if !are_awaited && self.has_ended() {
                     ending = Ending::TargetGone;

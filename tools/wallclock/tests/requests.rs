@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 
 use cli::{CommandLine, Measured, Request, RequestedTargets};
-use collect::{CallGraph, Languages, Sources, Walking};
+use collect::{CallGraph, Languages, Recorder, Sources, Trigger, Walking};
 use languages::LANGUAGES;
+use profile::State;
 use proptest::collection::{btree_set, vec};
+use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -93,6 +95,25 @@ fn walking() -> impl Strategy<Value = Walking> {
         )
 }
 
+fn recorders() -> impl Strategy<Value = Recorder> {
+    let triggers = (any::<bool>(), 1..1_000_000_u64).prop_map(|(is_blocked, least_us)| Trigger {
+        state: if is_blocked {
+            State::Blocked
+        } else {
+            State::Runnable
+        },
+        least_ns: least_us * 1000,
+    });
+    (1..100_000_u64, 1..4096_u64, vec(triggers, 0..3)).prop_map(|(length_ms, mib, triggers)| {
+        Recorder {
+            length_ns: length_ms * 1_000_000,
+            max_bytes: mib << 20,
+            triggers,
+            counts_runnable: true,
+        }
+    })
+}
+
 fn requests() -> impl Strategy<Value = Request> {
     let map = || {
         prop_oneof![
@@ -108,7 +129,8 @@ fn requests() -> impl Strategy<Value = Request> {
         (map(), map()),
         walking(),
         sources,
-        any::<Option<u32>>().prop_map(|min| min.map(u64::from)),
+        // A recorder needs a timeline.
+        option::of((any::<u32>(), option::of(recorders()))),
     )
         .prop_map(
             |(
@@ -118,8 +140,9 @@ fn requests() -> impl Strategy<Value = Request> {
                 (cgroup_map, mount_namespace_map),
                 walking,
                 sources,
-                timeline_min_us,
+                timeline,
             )| {
+                let (timeline_min, recorder) = timeline.unzip();
                 Request {
                     measured,
                     targets,
@@ -128,7 +151,8 @@ fn requests() -> impl Strategy<Value = Request> {
                     mount_namespace_map,
                     walking,
                     sources,
-                    timeline_min_us,
+                    timeline_min_us: timeline_min.map(u64::from),
+                    recorder: recorder.flatten(),
                 }
             },
         )
@@ -159,13 +183,23 @@ fn requests_are_flags_that_a_user_can_type() {
         walking: Walking::default(),
         sources: Sources::Lines,
         timeline_min_us: Some(100),
+        recorder: Some(Recorder {
+            length_ns: 30_000_000_000,
+            max_bytes: 48 << 20,
+            triggers: vec![Trigger {
+                state: State::Blocked,
+                least_ns: 50_000_000,
+            }],
+            counts_runnable: true,
+        }),
     };
     assert_eq!(
         request.encode().join(" ".as_ref()).to_str(),
         Some(
             "--min-block-time=1000 --states --sample-short --pid=7,8 --await=db --children \
              --call-graph=auto --max-stack=1024 --language=all --srcline --timeline \
-             --timeline-min=100 --format=scope"
+             --timeline-min=100 --last=30000000us --last-memory=48 --trigger=blocked:50000us \
+             --format=scope"
         )
     );
 }

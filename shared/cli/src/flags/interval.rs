@@ -226,7 +226,12 @@ mod tests {
         ] {
             assert_eq!((&*subject(line), kind(line)), (words, chosen));
         }
-        let states = |line| parse(line).unwrap().filter(&TimelineFlags::default()).states;
+        let states = |line| {
+            parse(line)
+                .unwrap()
+                .filter(&TimelineFlags::default())
+                .states
+        };
         assert_eq!([states(""), states("--state 2")], [None, Some(2)]);
     }
 

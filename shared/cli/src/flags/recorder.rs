@@ -1,11 +1,13 @@
 //! Flags of a recorder, which keeps only the last part of a window.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
 use collect::{Recorder, Trigger};
 use profile::State;
 
+use super::request::flag;
 use super::values;
 use crate::usage;
 
@@ -58,13 +60,40 @@ impl RecorderFlags {
     /// A usage error if a trigger's length is below the minimum.
     pub fn check(&self, least_us: u64) -> anyhow::Result<()> {
         let least_ns = least_us.saturating_mul(1000);
-        if self.triggers.iter().any(|trigger| trigger.least_ns < least_ns) {
+        if self
+            .triggers
+            .iter()
+            .any(|trigger| trigger.least_ns < least_ns)
+        {
             return Err(usage(format!(
                 "--trigger needs at least {least_us} us, the minimum length of recorded waits: give it more, or lower -m and --timeline-min"
             )));
         }
         Ok(())
     }
+}
+
+/// Returns a recorder as flags.
+pub(super) fn encode(recorder: &Recorder) -> Vec<OsString> {
+    let Recorder {
+        length_ns,
+        max_bytes,
+        triggers,
+        counts_runnable: _,
+    } = recorder;
+    let triggers = triggers.iter().map(|trigger| {
+        let state = match trigger.state {
+            State::Blocked => "blocked",
+            State::Runnable | State::Running => "runnable",
+        };
+        flag(
+            "--trigger",
+            format!("{state}:{}us", trigger.least_ns / 1000),
+        )
+    });
+    let length = flag("--last", format!("{}us", length_ns / 1000));
+    let memory = flag("--last-memory", (max_bytes >> 20).to_string());
+    [length, memory].into_iter().chain(triggers).collect()
 }
 
 /// Parses the length of a recording.
@@ -103,7 +132,14 @@ mod tests {
         };
         assert_eq!(trigger("blocked:50ms").unwrap(), blocked);
         assert_eq!(trigger("runnable:200us").unwrap().least_ns, 200_000);
-        for text in ["", "blocked", "blocked:", "running:5ms", "blocked:0s", "blocked:-5ms"] {
+        for text in [
+            "",
+            "blocked",
+            "blocked:",
+            "running:5ms",
+            "blocked:0s",
+            "blocked:-5ms",
+        ] {
             assert!(trigger(text).is_err(), "{text}");
         }
     }

@@ -4,11 +4,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use collect::{Sources, Walking};
+use collect::{Recorder, Sources, Walking};
 use export::Format;
 use export::capture::Capture;
 
-use super::{CgroupFlags, OutputFlags, StackFlags, TargetFlags, WaitFlags, walk};
+use super::{CgroupFlags, OutputFlags, StackFlags, TargetFlags, WaitFlags, recorder, walk};
 use crate::Processes;
 use crate::output::destinations::Planned;
 
@@ -32,6 +32,8 @@ pub struct Request {
     /// Minimum length of an interval with an entry of its own in the timeline, in µs; `None`
     /// without a timeline.
     pub timeline_min_us: Option<u64>,
+    /// Recorder that keeps only the last part of the window, if there is one.
+    pub recorder: Option<Recorder>,
 }
 
 /// Time that a request measures.
@@ -179,6 +181,7 @@ impl Request {
             walking,
             sources,
             timeline_min_us,
+            recorder,
         } = self;
         let Walking {
             call_graph,
@@ -223,6 +226,7 @@ impl Request {
             let least = flag("--timeline-min", timeline_min_us.to_string());
             flags.extend(["--timeline".into(), least]);
         }
+        flags.extend(recorder.iter().flat_map(recorder::encode));
         flags.push(flag("--format", Capture.name()));
         flags
     }
@@ -249,12 +253,13 @@ impl Request {
             walking: stacks.walk.walking(),
             sources: output.frames.sources(),
             timeline_min_us: output.timeline.min_us(),
+            recorder: output.timeline.recorder.recorder(),
         })
     }
 }
 
 /// Returns a flag with its value in one word, so that the value may begin with a dash.
-fn flag(name: &str, value: impl AsRef<OsStr>) -> OsString {
+pub(super) fn flag(name: &str, value: impl AsRef<OsStr>) -> OsString {
     let mut flag = OsString::from(name);
     flag.push("=");
     flag.push(value);

@@ -62,16 +62,16 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 #[must_use]
 pub fn length(text: &str) -> Option<Duration> {
     let unit = text.find(|character: char| !character.is_ascii_digit())?;
-    let number: u32 = text[..unit].parse().ok()?;
-    let unit = match &text[unit..] {
-        "us" => Duration::from_micros(1),
-        "ms" => Duration::from_millis(1),
-        "s" => Duration::from_secs(1),
-        "m" => Duration::from_secs(60),
-        "h" => Duration::from_secs(3600),
+    let number: u64 = text[..unit].parse().ok()?;
+    let unit_us = match &text[unit..] {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60 * 1_000_000,
+        "h" => 3600 * 1_000_000,
         _ => return None,
     };
-    unit.checked_mul(number)
+    number.checked_mul(unit_us).map(Duration::from_micros)
 }
 
 /// Parses a whole number of microseconds, from 0 to ten years. In nanoseconds it fits 64 bits.

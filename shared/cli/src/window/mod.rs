@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use self::control::{Control, Order};
+use crate::error::say;
 
 pub use self::patience::Patience;
 pub use self::signals::Signals;
@@ -47,14 +48,14 @@ pub struct Window {
 }
 
 /// Next step of a tool that follows its window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next step is due within this time.
     In(Duration),
     /// No target is left.
     NoTargets,
-    /// A wait set off a trigger.
-    Triggered,
+    /// A wait set off a trigger; the text is for the user.
+    Triggered(String),
 }
 
 /// Waits until shortly before the next multiple, and returns the time of the multiple.
@@ -230,7 +231,9 @@ impl Window {
     /// The system refuses a handler.
     pub fn watch_requests_to_write(&self) -> anyhow::Result<()> {
         let watched = self.signals().map(Signals::watch_requests_to_write);
-        watched.unwrap_or(Ok(())).context("cannot watch for SIGUSR1")
+        watched
+            .unwrap_or(Ok(()))
+            .context("cannot watch for SIGUSR1")
     }
 
     /// Returns whether the window ended only because a recorder was asked to write.
@@ -285,8 +288,8 @@ impl Window {
             let patience = match tick(self.stop())? {
                 Next::In(patience) => patience,
                 Next::NoTargets if self.end_early("gone")? => continue,
-                Next::Triggered if self.end_early("triggered")? => continue,
-                Next::NoTargets | Next::Triggered => Window::LONGEST_PATIENCE,
+                Next::Triggered(wait) if self.end_by_trigger(&wait)? => continue,
+                Next::NoTargets | Next::Triggered(_) => Window::LONGEST_PATIENCE,
             };
             if let Some(stop) = ended {
                 let tool = (!self.is_controlled()).then_some(self.tool);
@@ -297,6 +300,15 @@ impl Window {
                 end = None;
             }
         }
+    }
+
+    /// Ends the window soon because of a wait, and tells the user. Returns whether the window's end
+    /// changes.
+    fn end_by_trigger(&mut self, wait: &str) -> anyhow::Result<bool> {
+        if !self.is_controlled() {
+            say(format_args!("{}: {wait}", self.tool));
+        }
+        self.end_early(&format!("triggered {wait}"))
     }
 
     /// Ends the window soon. If a parent controls the window, the function sends `why` once instead.
@@ -401,7 +413,7 @@ mod tests {
                 start: 0,
                 stop: None,
                 has_reported_end: false,
-            is_to_write: false,
+                is_to_write: false,
             },
         )
     }
@@ -428,7 +440,11 @@ mod tests {
         let mut announced = Vec::new();
         let stop = window.follow(&events, None, |stop| {
             announced.extend(stop);
-            Ok(if alive() { Next::In(Duration::MAX) } else { Next::NoTargets })
+            Ok(if alive() {
+                Next::In(Duration::MAX)
+            } else {
+                Next::NoTargets
+            })
         });
         let stop = stop.unwrap();
         assert!(announced.contains(&stop));

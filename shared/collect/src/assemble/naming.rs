@@ -6,8 +6,8 @@ use std::iter;
 use bpf::types::{COMM_LENGTH, Tally};
 use capture::KeySamples;
 use profile::{
-    Bursts, EndedBy, Id, Losses, Profile, Reason, RowMap, Sample, Stack, State, Table, Text, Thread, ThreadId,
-    Unit, Wait, Wakers, Weight, Window,
+    Bursts, EndedBy, Id, Losses, Profile, Reason, RowMap, Sample, Stack, State, Table, Text,
+    Thread, ThreadId, Unit, Wait, Wakers, Weight, Window,
 };
 
 use waits::{Place, Reasons, delay_wait};
@@ -173,7 +173,6 @@ impl Collected {
         });
         bursts.collect()
     }
-
 }
 
 impl Stores {
@@ -205,7 +204,8 @@ impl Stores {
         self.resolve(sums, Vec::new());
         let timed = TimedSamples::new(sums.keys().copied());
         let (unit, shown) = (Unit::Nanoseconds, WakersShown::No);
-        let mut naming = self.begin_naming(unit, shown, std::mem::take(comms), iter::empty(), timed);
+        let mut naming =
+            self.begin_naming(unit, shown, std::mem::take(comms), iter::empty(), timed);
         let weigh = |tally: &Tally| {
             let weight = Weight {
                 value: tally.blocked,

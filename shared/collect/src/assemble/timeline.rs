@@ -13,7 +13,7 @@ use crate::record::Timeline;
 use crate::record::sums::Key;
 
 /// A rename that an exec follows within this time is part of the exec, in ns.
-const EXEC_NS: u64 = 1_000_000;
+const EXEC_NS: u64 = 100_000_000;
 
 /// Samples of the keys to which a timeline refers, by their states.
 #[derive(Default)]

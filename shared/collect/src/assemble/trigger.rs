@@ -69,9 +69,7 @@ fn describe(suspect: &Suspect, kind: Option<WaitKind>) -> Fired {
     let blocked_end_ns = part.start_ns + part.stretch.total_ns() + part.blocked_ns;
     let (end_ns, length_ns) = match trigger.state {
         State::Blocked => (blocked_end_ns, part.blocked_ns),
-        State::Running | State::Runnable => {
-            (blocked_end_ns + part.runnable_ns, part.runnable_ns)
-        }
+        State::Running | State::Runnable => (blocked_end_ns + part.runnable_ns, part.runnable_ns),
     };
     Fired {
         trigger: *trigger,

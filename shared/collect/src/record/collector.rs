@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    COMM_LENGTH, ChainLink, CodeChanged, EventKind, InterpretedFunction, Losses, MixedStack, ProcessEvent,
-    STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, Thread, ThreadEnd, ThreadState,
+    COMM_LENGTH, ChainLink, CodeChanged, EventKind, InterpretedFunction, Losses, MixedStack,
+    ProcessEvent, STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, Thread, ThreadEnd,
+    ThreadState,
 };
 use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, RingBuffer, RingBufferBuilder, libbpf_sys};
 use loader::iterators::{copy, copy_start};
@@ -26,11 +27,11 @@ use crate::record::StackChoice;
 use crate::record::account::Account;
 use crate::record::counts::sums::Settled;
 use crate::record::counts::{DoubleBuffer, Parts, Sums};
+use crate::record::cut::sums_of;
 use crate::record::stacks::{Outcome, Stacks, UserStack};
 use crate::record::stores::Stores;
-use crate::record::thread_names::ThreadNames;
-use crate::record::cut::sums_of;
 use crate::record::sums::Key;
+use crate::record::thread_names::ThreadNames;
 use crate::record::timeline::{Receiver, RowSink, Suspect, Timeline};
 use crate::record::window_variables::WindowVariables;
 use process::Living;
@@ -65,9 +66,11 @@ impl Inbox<'_> {
             Some(EventKind::EVENT_WAKER_CHAIN) => copy(message)
                 .iter()
                 .for_each(|event| self.stores.wakers.add_chain(event)),
-            Some(EventKind::EVENT_OBJECT) => copy(message)
-                .iter()
-                .for_each(|event| self.stores.objects.add(event, &mut self.stores.stacks.symbolizer)),
+            Some(EventKind::EVENT_OBJECT) => copy(message).iter().for_each(|event| {
+                self.stores
+                    .objects
+                    .add(event, &mut self.stores.stacks.symbolizer)
+            }),
             // EVENT_COUNTS_FILLING, EVENT_MOVED and EVENT_NEWCOMER only wake user space.
             _ => {}
         }
@@ -139,7 +142,9 @@ impl Inbox<'_> {
                 instance: event.instance,
             });
         }
-        self.stores.stacks.add_process_event(&event, &arguments[..length]);
+        self.stores
+            .stacks
+            .add_process_event(&event, &arguments[..length]);
     }
 
     /// Continues the unwinder's work, or finishes it if `last` is true, and adds the unwound
@@ -365,9 +370,10 @@ impl<'a> Collector<'a> {
     /// Settles the rows of the timeline whose stacks, wakers and resources have arrived.
     fn settle_timeline(&mut self) {
         if let Some(timeline) = &self.timeline {
-            let inbox = self.inbox.borrow();
+            let stores = &mut self.inbox.borrow_mut().stores;
+            stores.wakers.settle(&stores.stacks, |_, _| false);
             timeline.with_timeline(|timeline| {
-                timeline.settle(&mut self.sums, inbox.stores.arrived(), |_, _| false);
+                timeline.settle(&mut self.sums, stores.arrived(), |_, _| false);
             });
         }
     }
@@ -439,7 +445,8 @@ impl<'a> Collector<'a> {
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
         if !self.records && self.thread_names.include(&key.comm) {
             self.parts.add(tally);
-            self.sums.add(key, tally, self.inbox.borrow().stores.arrived());
+            self.sums
+                .add(key, tally, self.inbox.borrow().stores.arrived());
         }
     }
 
@@ -541,7 +548,10 @@ impl<'a> Collector<'a> {
         self.turn.set(self.turn.get() + 1);
         consume(&self.ring)?;
         let inbox = &mut *self.inbox.borrow_mut();
-        inbox.stores.wakers.settle(&inbox.stores.stacks, |_, _| false);
+        inbox
+            .stores
+            .wakers
+            .settle(&inbox.stores.stacks, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
         let records = self.records;
         take_all(full, "the counts", |key: StackKey, tally: Tally| {

@@ -284,7 +284,11 @@ impl<'a> Receiver<'a> {
     /// Returns the length of the part of the window that a recorder keeps, in ns; `None` without a
     /// recorder.
     pub(crate) fn recorded_ns(&self) -> Option<u64> {
-        self.timeline.borrow().recent.as_ref().map(Recent::length_ns)
+        self.timeline
+            .borrow()
+            .recent
+            .as_ref()
+            .map(Recent::length_ns)
     }
 
     /// Returns all rows, once no program runs any more.

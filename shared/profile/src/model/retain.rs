@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Id, Name, Profile, Reason, Sample, Text, Thread, ThreadId, Wait};
+use crate::{Id, Name, Profile, Reason, Sample, Text, Thread, ThreadId, Wait, Weight};
 
 /// Last name of each thread.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +48,41 @@ impl Profile {
         if !is_wanted(None) {
             let intervals = &mut self.times.intervals;
             intervals.retain(|interval| interval.sample.is_some());
+        }
+    }
+
+    /// Keeps the timed samples from `start_ns` on, in ns of CLOCK_MONOTONIC, and counts only these.
+    /// Does nothing if the window starts there or later.
+    pub fn keep_timed_samples_since(&mut self, start_ns: u64) {
+        let window = &mut self.meta.window;
+        let skipped_ns = start_ns.saturating_sub(window.start_ns);
+        if skipped_ns == 0 {
+            return;
+        }
+        window.start_ns = start_ns;
+        window.start_utc_ns += skipped_ns;
+        window.length_ns = window.length_ns.saturating_sub(skipped_ns);
+        self.times
+            .timed_samples
+            .retain(|timed| timed.time_ns >= start_ns);
+        let mut counts = vec![0_u64; self.samples.len()];
+        for timed in &self.times.timed_samples {
+            counts[timed.sample.index()] += 1;
+        }
+        let rows = std::mem::take(&mut self.samples).into_rows();
+        let mut places = Vec::with_capacity(rows.len());
+        for ((sample, weight), count) in rows.into_iter().zip(counts) {
+            let weight = Weight {
+                value: count,
+                events: count,
+                ..weight
+            };
+            places.push((count > 0).then(|| self.add(sample, weight)));
+        }
+        for timed in &mut self.times.timed_samples {
+            if let Some(place) = places[timed.sample.index()] {
+                timed.sample = place;
+            }
         }
     }
 

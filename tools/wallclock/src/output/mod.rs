@@ -48,7 +48,8 @@ enum Kind {
 
 impl Outputs {
     /// Returns the output that the command line requests: formats if it names a format or a file
-    /// with a format's ending, otherwise the tree.
+    /// with a format's ending, otherwise the tree. `recording` is 1, or higher if a recorder goes
+    /// on after it has written.
     ///
     /// # Errors
     /// Returns an error if the formats and files do not fit together, or if a destination cannot be
@@ -57,6 +58,7 @@ impl Outputs {
         arguments: &Arguments,
         pids: &[u32],
         command: Option<&HeldCommand>,
+        recording: u32,
     ) -> anyhow::Result<Outputs> {
         let (formats, files) = arguments.output.named();
         let known = |file: &Path| format_of_file(file).is_some();
@@ -78,7 +80,8 @@ impl Outputs {
                 if let Some(command) = command {
                     command.plan_files("wallclock", &mut plan);
                 }
-                Kind::Formats(Destinations::new(plan)?)
+                let numbered = plan.iter().map(|planned| planned.numbered(recording));
+                Kind::Formats(Destinations::new(numbered.collect())?)
             }
         };
         if let (Kind::Tree(_), Some(flag)) = (&kind, arguments.timeline.asking_flag()) {
@@ -96,6 +99,11 @@ impl Outputs {
             is_of_machine: arguments.all,
             is_verbose: arguments.verbose,
         })
+    }
+
+    /// Returns whether data goes to standard output.
+    pub(crate) fn include_stdout(&self) -> bool {
+        matches!(&self.kind, Kind::Formats(destinations) if destinations.include_stdout())
     }
 
     /// Writes the profile and a report. The report goes to standard output, or to standard error if
@@ -117,8 +125,7 @@ impl Outputs {
             command,
             ..Run::of(&merged)
         };
-        let goes_to_stderr = self.is_quiet
-            || matches!(&self.kind, Kind::Formats(destinations) if destinations.include_stdout());
+        let goes_to_stderr = self.is_quiet || self.include_stdout();
         let look = if goes_to_stderr {
             cli::report_look(&std::io::stderr())
         } else {

@@ -78,7 +78,10 @@ fn names(inbox: &mut Inbox<'_>, id: u64) -> Vec<String> {
     let captured = inbox.stores.stacks.captured(id).unwrap();
     inbox.stores.stacks.resolve([captured].into_iter());
     let mut draft = Draft::new(Unit::Nanoseconds, Detail::Names);
-    let named = inbox.stores.stacks.named(captured, Captured::Nothing, &mut draft);
+    let named = inbox
+        .stores
+        .stacks
+        .named(captured, Captured::Nothing, &mut draft);
     let frames = draft.profile.frames_of(named.stack.user).rev();
     frames
         .map(|frame| draft.profile.name(frame).to_owned())

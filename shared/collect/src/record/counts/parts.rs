@@ -98,7 +98,10 @@ mod tests {
         parts.begin(0);
         let mut now = 0;
         for turn in 1..=MOST as u64 {
-            assert!(!parts.is_over(now + Parts::SHORTEST_NS - 1) && parts.is_over(now + Parts::SHORTEST_NS));
+            assert!(
+                !parts.is_over(now + Parts::SHORTEST_NS - 1)
+                    && parts.is_over(now + Parts::SHORTEST_NS)
+            );
             now += Parts::SHORTEST_NS;
             parts.add(&tally(turn));
             parts.end(now, Duration::ZERO);
@@ -106,7 +109,10 @@ mod tests {
         assert!(!parts.is_over(now + Parts::SHORTEST_NS));
         let ended = parts.ended();
         assert_eq!(ended.len(), MOST / 2);
-        assert_eq!((ended[1].0, ended[1].1.events), (2 * Parts::SHORTEST_NS, 3 + 4));
+        assert_eq!(
+            (ended[1].0, ended[1].1.events),
+            (2 * Parts::SHORTEST_NS, 3 + 4)
+        );
     }
 
     #[test]
@@ -121,9 +127,13 @@ mod tests {
         parts.add(&tally(1));
         // A fiftieth of the part's length is too long. The first of five parts stays unpaired.
         parts.end(5 * Parts::SHORTEST_NS, SHORTEST / 50);
-        assert!(!parts.is_over(7 * Parts::SHORTEST_NS - 1) && parts.is_over(7 * Parts::SHORTEST_NS));
+        assert!(
+            !parts.is_over(7 * Parts::SHORTEST_NS - 1) && parts.is_over(7 * Parts::SHORTEST_NS)
+        );
         parts.end(7 * Parts::SHORTEST_NS, SHORTEST / 50);
-        assert!(!parts.is_over(11 * Parts::SHORTEST_NS - 1) && parts.is_over(11 * Parts::SHORTEST_NS));
+        assert!(
+            !parts.is_over(11 * Parts::SHORTEST_NS - 1) && parts.is_over(11 * Parts::SHORTEST_NS)
+        );
         let lengths: Vec<u64> = parts
             .ended
             .iter()
