@@ -235,7 +235,7 @@ fn measure_and_write<Tool: StackTool>(
     if let (Some(start), Some(recorder)) = (collected.start_ns(), tool.stacks().recorder) {
         let stop = meta.window.start_ns + meta.window.length_ns;
         let measured_ns = meta.window.length_ns;
-        meta.window = meta::window(start, stop);
+        meta.window = meta::end_window(meta.window, start, stop);
         if !window.is_controlled() {
             let reach = recording::reach(&recorder, stop.saturating_sub(start), measured_ns);
             say(format_args!("{}: {reach}", Tool::NAME));
@@ -299,7 +299,7 @@ fn measure<Tool: StackTool>(
     window.report("open")?;
     tool.describe(&session, meta);
     meta.targets = tool.subject().into();
-    meta.window = meta::window(start, start);
+    meta.window = meta::begin_window(start);
     meta.timeline_least_ns = tool.stacks().timeline_least_ns;
     let streamed = capture.map(|output| {
         let profile = Profile {
@@ -348,7 +348,7 @@ fn measure<Tool: StackTool>(
         };
         Ok(triggers.check(&mut session, next))
     })?;
-    meta.window = meta::window(start, stop);
+    meta.window = meta::end_window(meta.window, start, stop);
     Ok((session.close(stop)?, streamed))
 }
 

@@ -24,7 +24,7 @@ use report::overview::explanation;
 
 pub use crate::arguments::Arguments;
 use crate::output::Outputs;
-use crate::session::Measurement;
+use crate::session::{Interrupted, Measurement};
 use crate::targets::{Targets, command_line_of};
 pub use tables::{Limits, write as write_tables};
 
@@ -89,14 +89,19 @@ impl Run<'_> {
         command: &mut Option<HeldCommand>,
     ) -> anyhow::Result<()> {
         let mut recording = 1;
-        while self.measure(targets, outputs, command.as_mut())? {
+        loop {
+            match self.measure(targets, outputs, command.as_mut()) {
+                Ok(true) => {}
+                // The recordings before are written.
+                Err(error) if recording > 1 && error.is::<Interrupted>() => return Ok(()),
+                outcome => return outcome.map(|_| ()),
+            }
             recording += 1;
             cli::say("wallclock: a new recording starts");
             targets = find_targets(self.arguments, command.as_ref())?;
             let pids = targets.pids.clone();
             outputs = Outputs::new(self.arguments, &pids, command.as_ref(), recording)?;
         }
-        Ok(())
     }
 
     /// Measures, and writes the results. Returns whether another recording follows.

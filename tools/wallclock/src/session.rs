@@ -1,5 +1,7 @@
 //! One measurement: attaches both children, runs one window, and takes both results.
 
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -25,6 +27,18 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
 /// Time between the order and the window's start, and between the order and an early end. Within
 /// this time both children receive the order, and read the state of all threads before the start.
 const LEAD_NS: u64 = 20_000_000;
+
+/// Error of a measurement that the user interrupted before it began.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("interrupted before measuring began; nothing was written")
+    }
+}
+
+impl Error for Interrupted {}
 
 /// Results of a measurement.
 pub(crate) struct Measurement {
@@ -182,7 +196,7 @@ impl Session<'_> {
                 );
             }
             if self.signals.arrived() {
-                bail!("interrupted before measuring began; nothing was written");
+                bail!(Interrupted);
             }
             if monotonic_ns() >= deadline {
                 bail!(
@@ -208,7 +222,7 @@ impl Session<'_> {
                 return Ok(start);
             }
             if self.signals.arrived() {
-                bail!("interrupted before measuring began; nothing was written");
+                bail!(Interrupted);
             }
             self.wait(Duration::from_nanos(left).min(LONGEST_PATIENCE), true)?;
         }
