@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use profile::{Interval, Profile, State};
+use tempfile::TempDir;
 
 use crate::programs::tool::PATIENCE;
 use crate::programs::workload::scratch;
@@ -13,6 +14,9 @@ use crate::{Tool, Workload, cpus_online};
 
 /// Length of each nap of the sleeper, in µs.
 pub const NAP_US: u64 = 5000;
+
+/// Name of the capture's file.
+const CAPTURE: &str = "run.scope";
 
 /// Timeline of a sleeper, and of a pair of processes on each CPU that switch as fast as they can.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub struct Recorded {
     pub profile: Profile,
     /// Peak memory of the tool, in KiB.
     pub peak_rss_kib: u64,
+    /// Folder of the capture.
+    pub folder: TempDir,
 }
 
 /// Reads a capture.
@@ -42,7 +48,7 @@ pub fn read(path: &Path) -> Profile {
 /// Panics if offcputime fails.
 pub fn record_switches(flags: &str) -> Recorded {
     let folder = scratch();
-    let capture = folder.path().join("run.scope");
+    let capture = folder.path().join(CAPTURE);
     let pairs = (0..cpus_online()).map(|cpu| Workload::start("ping_pong", &[cpu]));
     let pairs: Vec<Workload> = pairs.collect();
     let mut naps = Workload::start("naps", &[60, NAP_US]);
@@ -55,6 +61,7 @@ pub fn record_switches(flags: &str) -> Recorded {
         sleeper: naps.pid(),
         profile: read(&capture),
         peak_rss_kib: finished.peak_rss_kib,
+        folder,
     }
 }
 
@@ -71,6 +78,11 @@ pub fn lanes(profile: &Profile) -> BTreeMap<u32, Vec<Interval>> {
 }
 
 impl Recorded {
+    /// Returns the path of the capture.
+    pub fn capture(&self) -> PathBuf {
+        self.folder.path().join(CAPTURE)
+    }
+
     /// Returns the number of context switches by the clocks.
     pub fn switches(&self) -> u64 {
         let clocks = self.profile.threads.iter().map(|thread| thread.clock);

@@ -1,10 +1,15 @@
 //! A timeline of more switches than anybody can look at.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use profile::{Interval, State};
-use systemscope_tests::Turn;
-use systemscope_tests::truth::timeline::{NAP_US, lanes, record_switches};
+use std::fs;
+use std::time::Duration;
 
+use profile::{Interval, State};
+use systemscope_tests::truth::timeline::{NAP_US, Recorded, lanes, record_switches};
+use systemscope_tests::{Tool, Turn};
+
+/// Maximum CPU time of the export of a million rows.
+const EXPORT: Duration = Duration::from_secs(10);
 /// Maximum memory of the tool, in KiB.
 const MAX_RSS_KIB: u64 = 128 * 1024;
 
@@ -52,6 +57,36 @@ fn kept_and_lost_rows_add_up_in_little_memory() {
         assert_eq!(recorded.profile.check_times(), []);
     }
     assert!(rss < MAX_RSS_KIB, "{rss} KiB");
+    for ending in ["pftrace", "trace.json", "firefox.json"] {
+        assert_is_exported_quickly(ending, &recorded);
+    }
+}
+
+/// Checks that the export to a format takes less than [`EXPORT`] of one CPU for a million rows.
+fn assert_is_exported_quickly(ending: &str, recorded: &Recorded) {
+    let before = cpu_time_of_children();
+    let output = recorded.folder.path().join(format!("run.{ending}"));
+    let export = Tool::new("systemscope").args("export").arg(recorded.capture());
+    export.arg("-o").arg(&output).run().succeeded();
+    let took = cpu_time_of_children() - before;
+    let million = took.mul_f64(1e6 / recorded.profile.times.intervals.len() as f64);
+    println!("{ending}: {took:?}, {million:?} for a million rows");
+    assert!(million < EXPORT, "{ending}: {million:?}");
+    fs::remove_file(output).unwrap();
+}
+
+/// Returns the CPU time of all children that have ended.
+fn cpu_time_of_children() -> Duration {
+    // SAFETY: all-zero bytes are a valid rusage, which the call fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage), 0);
+        usage
+    };
+    let time = |it: libc::timeval| {
+        Duration::from_secs(it.tv_sec as u64) + Duration::from_micros(it.tv_usec as u64)
+    };
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// A recorder takes as much memory after ten seconds as after three.
