@@ -1,0 +1,491 @@
+// The table of functions: own and total time in each state, callers and callees.
+import { element, button } from "./dom.js";
+import { STATE_NAMES, formatCount, formatShare } from "./format.js";
+import { makeMatcher } from "./search.js";
+
+/** Number of columns of `functionTotals`: the states 0 to 3. */
+const STATES = 4;
+
+/** Maximum rows of the lists of callers and callees. */
+const MOST_NEIGHBOURS = 200;
+
+/**
+ * Times of all functions. Index `fn * 4 + state`; the entry `functions.count` is time without a
+ * stack. `total` counts a function that calls itself once.
+ * @typedef {{ self: Float64Array, total: Float64Array, events: Float64Array, nodeTotal: Float64Array }} FunctionTotals
+ */
+
+/**
+ * Adds up the time of all functions. `events` counts the intervals and CPU samples with the
+ * function on the stack, of all states.
+ * @param {Page.Selected} selected
+ * @returns {FunctionTotals}
+ */
+export function functionTotals(selected) {
+  const { tree, node, weight, count, data } = selected;
+  const nodes = tree.count;
+  const functions = data.functions.count;
+  const width = STATES + 1;
+  const sums = new Float64Array(nodes * width);
+  const { state } = data.samples;
+  for (let sample = 0; sample < weight.length; sample++) {
+    const value = weight[sample];
+    if (value === 0 && count[sample] === 0) continue;
+    const at = node[sample] * width;
+    sums[at + state[sample]] += value;
+    sums[at + STATES] += count[sample];
+  }
+  const self = new Float64Array((functions + 1) * STATES);
+  for (let at = 0; at < nodes; at++) {
+    const fn = tree.fn[at] < 0 ? functions : tree.fn[at];
+    for (let s = 0; s < STATES; s++) self[fn * STATES + s] += sums[at * width + s];
+  }
+  for (let at = nodes - 1; at > 0; at--) {
+    const to = tree.parent[at] * width;
+    for (let s = 0; s < width; s++) sums[to + s] += sums[at * width + s];
+  }
+  const total = new Float64Array((functions + 1) * STATES);
+  const events = new Float64Array(functions + 1);
+  // Nodes below this number are descendants of a node of the same function.
+  const open = new Int32Array(functions);
+  for (let at = 0; at < nodes; at++) {
+    const fn = tree.fn[at];
+    if (fn < 0 || at < open[fn]) continue;
+    open[fn] = tree.end[at];
+    for (let s = 0; s < STATES; s++) total[fn * STATES + s] += sums[at * width + s];
+    events[fn] += sums[at * width + STATES];
+  }
+  for (let s = 0; s < STATES; s++) {
+    total[functions * STATES + s] = self[functions * STATES + s];
+  }
+  for (let sample = 0; sample < weight.length; sample++) {
+    if (tree.fn[node[sample]] < 0) events[functions] += count[sample];
+  }
+  const nodeTotal = new Float64Array(nodes);
+  for (let at = 0; at < nodes; at++) {
+    for (let s = 0; s < STATES; s++) nodeTotal[at] += sums[at * width + s];
+  }
+  return { self, total, events, nodeTotal };
+}
+
+/**
+ * Returns the time of the callers and callees of a function, heaviest first. The callers' times
+ * add up to the function's total, and so do the callees' times with the function's own time. A
+ * function that calls itself has the caller of its first frame and the callee of its last frame.
+ * The function -1 stands for the root.
+ * @param {Page.Tree} tree
+ * @param {Float64Array} nodeTotal
+ * @param {number} fn
+ * @returns {{ callers: [number, number][], callees: [number, number][] }}
+ */
+export function functionNeighbours(tree, nodeTotal, fn) {
+  /** @type {Map<number, number>} */
+  const callers = new Map();
+  /** @type {Map<number, number>} */
+  const callees = new Map();
+  /** @param {Map<number, number>} map @param {number} key @param {number} value */
+  const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);
+  /** @type {number[]} */
+  const around = [];
+  for (let at = 1; at < tree.count; at++) {
+    if (tree.fn[at] !== fn) continue;
+    while (around.length > 0 && tree.end[around[around.length - 1]] <= at) around.pop();
+    if (around.length === 0) {
+      const caller = tree.fn[tree.parent[at]];
+      add(callers, caller < 0 ? -1 : caller, nodeTotal[at]);
+    } else {
+      // The outer frame of the function keeps the time that has no inner frame of it.
+      const outer = around[around.length - 1];
+      let below = at;
+      while (tree.parent[below] !== outer) below = tree.parent[below];
+      if (below !== at) add(callees, tree.fn[below], -nodeTotal[at]);
+    }
+    around.push(at);
+    for (let child = at + 1; child < tree.end[at]; child = tree.end[child]) {
+      if (tree.fn[child] !== fn) add(callees, tree.fn[child], nodeTotal[child]);
+    }
+  }
+  /** @param {Map<number, number>} map @returns {[number, number][]} */
+  const heaviest = (map) =>
+    [...map].filter(([, value]) => value > 0).sort((one, other) => other[1] - one[1] || one[0] - other[0]);
+  return { callers: heaviest(callers), callees: heaviest(callees) };
+}
+
+/**
+ * Body of a table of which only the visible rows are in the document. All rows have one height.
+ * The first cell of a row has a button; one of them takes part in the order of Tab, and the arrow
+ * keys lead to the others.
+ */
+export class VirtualRows {
+  /**
+   * @param {HTMLElement} scroller Element that scrolls the table.
+   * @param {HTMLTableElement} table
+   * @param {number} columns
+   * @param {(index: number) => (Node | string)[]} cells Returns the contents of a row's cells. The
+   *   first is its button.
+   * @param {(index: number) => void} open Opens a row.
+   */
+  constructor(scroller, table, columns, cells, open) {
+    this.scroller = scroller;
+    this.table = table;
+    this.columns = columns;
+    this.cells = cells;
+    this.open = open;
+    this.count = 0;
+    this.active = 0;
+    this.rowHeight = 26;
+    this.from = -1;
+    this.to = -1;
+    this.body = element("tbody");
+    this.above = element("td", { colspan: columns });
+    this.below = element("td", { colspan: columns });
+    this.aboveRow = element("tr", { "aria-hidden": "true", class: "spacer" }, this.above);
+    this.belowRow = element("tr", { "aria-hidden": "true", class: "spacer" }, this.below);
+    table.append(this.body);
+    scroller.addEventListener("scroll", () => this.show(false), { passive: true });
+    new ResizeObserver(() => this.show(false)).observe(scroller);
+    this.body.addEventListener("keydown", (event) => this.press(event));
+    this.body.addEventListener("focusin", (event) => {
+      const row = /** @type {HTMLElement} */ (event.target).closest("tr");
+      if (row?.dataset.row !== undefined) this.active = Number(row.dataset.row);
+    });
+    this.body.addEventListener("click", (event) => {
+      const row = /** @type {HTMLElement} */ (event.target).closest("tr");
+      if (row?.dataset.row === undefined) return;
+      this.active = Number(row.dataset.row);
+      this.open(this.active);
+    });
+  }
+
+  /**
+   * Sets the number of rows, and draws them anew.
+   * @param {number} count
+   */
+  reset(count) {
+    this.count = count;
+    this.active = Math.min(this.active, Math.max(0, count - 1));
+    this.table.setAttribute("aria-rowcount", String(count + 1));
+    this.show(true);
+  }
+
+  /**
+   * Draws the visible rows.
+   * @param {boolean} anew Whether rows may have changed.
+   */
+  show(anew) {
+    const head = this.table.tHead?.offsetHeight ?? 0;
+    const height = Math.max(0, this.scroller.clientHeight - head);
+    const first = Math.floor(this.scroller.scrollTop / this.rowHeight);
+    const from = Math.max(0, Math.min(first - 4, this.count - 1));
+    const to = Math.min(this.count, first + Math.ceil(height / this.rowHeight) + 4);
+    if (!anew && from === this.from && to === this.to) return;
+    this.from = from;
+    this.to = to;
+    const hadFocus = this.body.contains(document.activeElement);
+    if (hadFocus) this.active = Math.max(from, Math.min(this.active, to - 1));
+    this.above.style.height = `${from * this.rowHeight}px`;
+    this.below.style.height = `${Math.max(0, this.count - to) * this.rowHeight}px`;
+    const rows = [];
+    for (let index = from; index < to; index++) rows.push(this.row(index));
+    this.body.replaceChildren(this.aboveRow, ...rows, this.belowRow);
+    const real = rows[0]?.getBoundingClientRect().height ?? 0;
+    if (real > 0 && Math.abs(real - this.rowHeight) > 0.1) {
+      this.rowHeight = real;
+      this.from = -1;
+      this.show(true);
+      return;
+    }
+    if (hadFocus) this.buttonOf(this.active)?.focus({ preventScroll: true });
+  }
+
+  /** @param {number} index @returns {HTMLElement} */
+  row(index) {
+    const cells = this.cells(index);
+    const head = element("th", { scope: "row" }, cells[0]);
+    const row = element("tr", { "aria-rowindex": index + 2, "data-row": index }, head);
+    for (const cell of cells.slice(1)) row.append(element("td", {}, cell));
+    const first = row.querySelector("button");
+    if (first) first.tabIndex = index === this.active || (index === this.from && !this.isActiveShown()) ? 0 : -1;
+    return row;
+  }
+
+  isActiveShown() {
+    return this.active >= this.from && this.active < this.to;
+  }
+
+  /** @param {number} index @returns {HTMLButtonElement | null} */
+  buttonOf(index) {
+    return this.body.querySelector(`tr[data-row="${index}"] button`);
+  }
+
+  /** @param {KeyboardEvent} event */
+  press(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.rowHeight) - 2);
+    /** @type {Record<string, number>} */
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (!Object.hasOwn(steps, event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.goTo(this.active + steps[event.key]);
+  }
+
+  /**
+   * Scrolls to a row and gives it the focus.
+   * @param {number} index
+   */
+  goTo(index) {
+    this.active = Math.max(0, Math.min(this.count - 1, index));
+    const head = this.table.tHead?.offsetHeight ?? 0;
+    const top = this.active * this.rowHeight;
+    const room = this.scroller.clientHeight - head - this.rowHeight;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
+    this.show(true);
+    this.buttonOf(this.active)?.focus({ preventScroll: true });
+  }
+}
+
+/**
+ * Returns a header cell whose button sorts the table.
+ * @param {string} text
+ * @param {"ascending" | "descending" | ""} order
+ * @param {() => void} act
+ * @returns {HTMLElement}
+ */
+export function sortHeader(text, order, act) {
+  const cell = element("th", { scope: "col", "aria-sort": order === "" ? false : order });
+  const mark = order === "" ? "" : order === "ascending" ? " ▲" : " ▼";
+  cell.append(button(text, act, { class: "sort" }));
+  if (mark !== "") cell.append(element("span", { "aria-hidden": "true" }, mark));
+  return cell;
+}
+
+/**
+ * Returns the table view.
+ * @returns {Page.View}
+ */
+export function makeTableView() {
+  /** @type {Page.App} */
+  let app;
+  /** @type {Page.Selected | null} */
+  let seen = null;
+  /** @type {FunctionTotals} */
+  let totals;
+  /** States that the capture has. @type {number[]} */
+  let states = [];
+  /** Functions in the order of the table; `functions.count` is time without a stack. @type {Int32Array} */
+  let order = new Int32Array(0);
+  let shownAs = "";
+  /** @type {VirtualRows} */
+  let rows;
+  const head = element("thead");
+  const table = /** @type {HTMLTableElement} */ (element("table", { class: "functions" }));
+  const scroller = element("div", { class: "scroller" });
+  const line = element("p", { class: "dim", role: "status" });
+  const detail = element("section", { class: "neighbours", "aria-label": "Callers and callees" });
+
+  /** @param {number} fn @returns {string} */
+  const nameOf = (fn) => {
+    const { names, count } = app.data.functions;
+    return fn < 0 || fn >= count ? "[no stack]" : names[fn];
+  };
+  /** @param {Float64Array} sums @param {number} fn @returns {number} */
+  const all = (sums, fn) => {
+    let sum = 0;
+    for (let s = 0; s < STATES; s++) sum += sums[fn * STATES + s];
+    return sum;
+  };
+  /** Returns the columns: key, group, title, value of a function. */
+  const columns = () => {
+    /** @type {{ key: string, title: string, value: (fn: number) => number }[]} */
+    const found = [];
+    for (const [key, sums] of /** @type {[string, Float64Array][]} */ ([["self", totals.self], ["total", totals.total]])) {
+      if (states.length !== 1) found.push({ key, title: "all", value: (fn) => all(sums, fn) });
+      for (const state of states) {
+        const title = states.length === 1 && state === 0 ? "all" : STATE_NAMES[state];
+        found.push({ key: `${key}-${STATE_NAMES[state]}`, title, value: (fn) => sums[fn * STATES + state] });
+      }
+    }
+    found.push({ key: "count", title: "count", value: (fn) => totals.events[fn] });
+    return found;
+  };
+
+  const sortBy = () => {
+    const [key = "", direction = ""] = app.option("table.sort").split(".");
+    const known = columns().find((column) => column.key === key);
+    if (key === "name") return { key, up: direction !== "down", column: null };
+    const column = known ?? columns()[0];
+    return { key: column.key, up: direction === "up", column };
+  };
+
+  const drawHead = () => {
+    const { key, up } = sortBy();
+    /** @param {string} of @returns {"ascending" | "descending" | ""} */
+    const orderOf = (of) => (of !== key ? "" : up ? "ascending" : "descending");
+    /** @param {string} of @param {boolean} upFirst */
+    const sort = (of, upFirst) => () => {
+      const nextUp = of === key ? !up : upFirst;
+      app.setOption("table.sort", `${of}.${nextUp ? "up" : "down"}`, "replace");
+      const cell = head.querySelector("th[aria-sort] button");
+      if (cell instanceof HTMLElement) cell.focus();
+    };
+    const groups = columns();
+    const each = (groups.length - 1) / 2;
+    const name = sortHeader("Function", orderOf("name"), sort("name", true));
+    name.setAttribute("rowspan", "2");
+    const count = sortHeader("Count", orderOf("count"), sort("count", false));
+    count.setAttribute("rowspan", "2");
+    const top = element("tr", {}, name,
+      element("th", { scope: "colgroup", colspan: each }, "Self"),
+      element("th", { scope: "colgroup", colspan: each }, "Total"), count);
+    const below = element("tr");
+    for (const column of groups.slice(0, -1)) {
+      const cell = sortHeader(column.title, orderOf(column.key), sort(column.key, false));
+      cell.querySelector("button")?.setAttribute("aria-label",
+        `${column.key.startsWith("self") ? "Self" : "Total"}, ${column.title}`);
+      below.append(cell);
+    }
+    head.replaceChildren(top, below);
+  };
+
+  const arrange = () => {
+    const { functions } = app.data;
+    const matches = app.state.search === "" ? null : makeMatcher(app.state.search);
+    const found = [];
+    let any = 0;
+    for (let fn = 0; fn <= functions.count; fn++) {
+      if (all(totals.total, fn) === 0 && totals.events[fn] === 0) continue;
+      any++;
+      if (!matches || matches(nameOf(fn))) found.push(fn);
+    }
+    const { column, up } = sortBy();
+    if (column) {
+      const values = new Float64Array(functions.count + 1);
+      for (const fn of found) values[fn] = column.value(fn);
+      found.sort((one, other) => (up ? values[one] - values[other] : values[other] - values[one]) || one - other);
+    } else {
+      /** @param {string} one @param {string} other */
+      const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+      found.sort((one, other) => (up ? 1 : -1) * compare(nameOf(one), nameOf(other)));
+    }
+    order = Int32Array.from(found);
+    line.textContent = matches
+      ? `${formatCount(found.length)} of ${formatCount(any)} functions match the search.`
+      : `${formatCount(any)} functions. Self: the function is the last of the stack. Total: it is on the stack.`;
+  };
+
+  /** @param {number} index @returns {(Node | string)[]} */
+  const cells = (index) => {
+    const fn = order[index];
+    const name = element("bdi", {}, nameOf(fn));
+    const first = button("", () => {}, { class: "name", title: nameOf(fn) });
+    first.append(name);
+    const texts = columns().map((column) => {
+      const value = column.value(fn);
+      if (value === 0) return "";
+      return column.key === "count" ? formatCount(value) : app.value(value);
+    });
+    return [first, ...texts];
+  };
+
+  /** @param {number} fn */
+  const choose = (fn) => app.setOption("table.function", nameOf(fn), "push");
+
+  const drawDetail = () => {
+    const chosen = app.option("table.function");
+    const fn = chosen === "" ? -1 : app.data.functions.names.indexOf(chosen);
+    detail.hidden = fn < 0;
+    if (fn < 0) {
+      detail.replaceChildren();
+      return;
+    }
+    const { tree } = app.selected;
+    const { callers, callees } = functionNeighbours(tree, totals.nodeTotal, fn);
+    const total = all(totals.total, fn);
+    const self = all(totals.self, fn);
+    /** @param {string} title @param {[number, number][]} list @param {string} none */
+    const neighbours = (title, list, none) => {
+      const body = element("tbody");
+      for (const [other, value] of list.slice(0, MOST_NEIGHBOURS)) {
+        const name = other < 0
+          ? element("span", { class: "dim" }, "[root]")
+          : button("", () => choose(other), { class: "name", title: nameOf(other) });
+        if (other >= 0) name.append(element("bdi", {}, nameOf(other)));
+        body.append(element("tr", {}, element("th", { scope: "row" }, name),
+          element("td", {}, app.value(value)), element("td", {}, formatShare(value, total))));
+      }
+      const rest = list.length - MOST_NEIGHBOURS;
+      if (rest > 0) body.append(element("tr", {}, element("td", { colspan: 3, class: "dim" }, `${formatCount(rest)} more`)));
+      if (list.length === 0) body.append(element("tr", {}, element("td", { colspan: 3, class: "dim" }, none)));
+      return element("table", {}, element("caption", {}, title), body);
+    };
+    const actions = element("div", { class: "actions" },
+      button("Only stacks with it", () => app.addFilter({ kind: "only", name: chosen })),
+      button("Hide stacks with it", () => app.addFilter({ kind: "without", name: chosen })),
+      button("Pivot in the flame graph", () => app.setState({ view: "flame", pivot: chosen }, "push")),
+      button("Close", () => {
+        app.setOption("table.function", "", "push");
+        rows.goTo(rows.active);
+      }));
+    const kind = app.data.functions.modules[fn];
+    detail.replaceChildren(
+      element("h3", {}, element("bdi", {}, chosen)),
+      element("p", {}, `Total ${app.value(total)}, ${formatShare(total, app.selected.shown)} of what is shown; `
+        + `self ${app.value(self)}.${kind === "" ? "" : ` In ${kind}.`}`),
+      actions,
+      neighbours("Callers", callers, "Nothing called it."),
+      neighbours("Callees", callees, "It called nothing."));
+  };
+
+  return {
+    id: "table",
+    title: "Table",
+    isAvailable: () => true,
+    mount(root, given) {
+      app = given;
+      table.append(element("caption", { class: "unseen" }, "Functions with their time in each state"), head);
+      scroller.append(table);
+      root.append(line, element("div", { class: "table-and-detail" }, scroller, detail));
+      scroller.addEventListener("contextmenu", (event) => {
+        const row = /** @type {HTMLElement} */ (event.target).closest("tr");
+        if (row?.dataset.row === undefined) return;
+        const fn = order[Number(row.dataset.row)];
+        if (fn >= app.data.functions.count) return;
+        event.preventDefault();
+        // The Menu key gives no place.
+        const box = row.getBoundingClientRect();
+        const byKey = event.clientX === 0 && event.clientY === 0;
+        app.functionMenu(byKey ? box.left + 20 : event.clientX, byKey ? box.bottom : event.clientY, fn, "");
+      });
+    },
+    update(given) {
+      app = given;
+      const { selected, state } = app;
+      const key = [state.search, app.option("table.sort")].join("\n");
+      const isNew = selected !== seen;
+      if (isNew) {
+        totals = functionTotals(selected);
+        const has = new Set(selected.data.samples.state.subarray(0, selected.data.samples.measured));
+        states = [1, 2, 3, 0].filter((s) => has.has(s));
+        if (states.length === 0) states = [0];
+        seen = selected;
+      }
+      if (isNew || key !== shownAs) {
+        shownAs = key;
+        drawHead();
+        arrange();
+        const width = columns().length + 1;
+        rows ??= new VirtualRows(scroller, table, width, cells, (index) => {
+          if (order[index] < app.data.functions.count) choose(order[index]);
+        });
+        rows.reset(order.length);
+      }
+      drawDetail();
+    },
+    keys: [
+      ["↑ ↓ Page Home End", "go through the rows of the table"],
+      ["Enter", "show callers and callees of the function"],
+    ],
+  };
+}
