@@ -1091,6 +1091,8 @@ export function makeLanesView() {
     },
     key(event) {
       if (event.ctrlKey || event.altKey || event.metaKey) return false;
+      const isCanvas = event.target === canvas || event.target === document.body;
+      if (!isCanvas && (event.key === "Enter" || event.key.startsWith("Arrow"))) return false;
       const size = to - from;
       /** @type {Record<string, () => void>} */
       const acts = {

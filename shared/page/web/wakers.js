@@ -1,0 +1,536 @@
+// Who ended the waits: a tree of threads, waits, wakers and stacks, and the heaviest pairs as a graph.
+import { element, svgElement, button } from "./dom.js";
+import { formatCount, formatShare } from "./format.js";
+import { waitText, wakerText, stackNames } from "./data.js";
+
+/** Maximum rows that a node of the tree shows at first, and then at each "more". */
+const FACET_ROWS = 50;
+/** Maximum edges of the graph. */
+const MOST_EDGES = 30;
+const GRAPH_BOX = { width: 170, height: 34, across: 110, down: 16 };
+
+/**
+ * Row of the tree. `children` are made when the row is opened first.
+ * @typedef {{ text: string, value: number, count: number, samples: number[], level: number, key: string }} Facet
+ */
+
+/**
+ * Pair of threads: `waker` ended waits of `sleeper`. Both are numbers of `WakerGraph.names`.
+ * @typedef {{ waker: number, sleeper: number, value: number, count: number }} WakerEdge
+ * @typedef {{ names: string[], edges: WakerEdge[] }} WakerGraph
+ */
+
+/**
+ * Returns the blocked samples that the selection shows.
+ * @param {Page.Selected} selected
+ * @returns {number[]}
+ */
+export function blockedSamples(selected) {
+  const { weight, data } = selected;
+  const { state } = data.samples;
+  const found = [];
+  for (let sample = 0; sample < weight.length; sample++) {
+    if (state[sample] === 3 && weight[sample] > 0) found.push(sample);
+  }
+  return found;
+}
+
+/**
+ * Returns the first waker of a sample as a row of `data.wakers`, or -1.
+ * @param {Page.Data} data
+ * @param {number} sample
+ * @returns {number}
+ */
+function firstWaker(data, sample) {
+  const chain = data.samples.chain[sample];
+  if (chain < 0) return -1;
+  const row = data.wakers.first[chain];
+  return row < data.wakers.first[chain + 1] ? row : -1;
+}
+
+/**
+ * Returns the name of a waker without its stack.
+ * @param {Page.Data} data
+ * @param {number} row
+ * @returns {string}
+ */
+function wakerName(data, row) {
+  const { thread, name, tid, isThread } = data.wakers;
+  if (thread[row] >= 0) return data.threads[thread[row]].label;
+  const text = data.names[name[row]];
+  return isThread[row] === 1 && tid[row] > 0 ? `${text} ${tid[row]}` : text;
+}
+
+/**
+ * Returns the text of a sample on a level of the tree: thread, wait, waker, stack.
+ * @param {Page.Data} data
+ * @param {number} sample
+ * @param {number} level
+ * @returns {string}
+ */
+export function facetText(data, sample, level) {
+  const { samples, waits } = data;
+  const wait = samples.wait[sample];
+  if (level === 0) return data.threads[samples.thread[sample]].label;
+  if (level === 1) return wait < 0 ? "unknown" : waitText(data, wait);
+  if (level === 2) {
+    const row = firstWaker(data, sample);
+    if (row >= 0) return `woken by ${wakerText(data, row)}`;
+    if (wait >= 0 && waits.endedBy[wait] >= 0) return `ended by ${data.names[waits.endedBy[wait]]}`;
+    return "waker unknown";
+  }
+  const names = stackNames(data, samples.node[sample]).reverse();
+  return names.length === 0 ? "[no stack]" : names.slice(0, 5).join(" ← ") + (names.length > 5 ? " ← …" : "");
+}
+
+/**
+ * Divides samples by their text on a level, heaviest first.
+ * @param {Page.Selected} selected
+ * @param {number[]} samples
+ * @param {number} level
+ * @param {string} above Key of the row above.
+ * @returns {Facet[]}
+ */
+export function divideFacet(selected, samples, level, above) {
+  const { data, weight, count } = selected;
+  /** @type {Map<string | number, Facet>} */
+  const found = new Map();
+  // Texts of numbers that were seen; most samples share theirs.
+  for (const sample of samples) {
+    const id = level === 0 ? data.samples.thread[sample] : level === 3 ? data.samples.node[sample]
+      : facetText(data, sample, level);
+    let facet = found.get(id);
+    if (!facet) {
+      const text = facetText(data, sample, level);
+      facet = { text, value: 0, count: 0, samples: [], level, key: `${above}/${level === 3 ? id : text}` };
+      found.set(id, facet);
+    }
+    facet.value += weight[sample];
+    facet.count += count[sample];
+    facet.samples.push(sample);
+  }
+  return [...found.values()].sort((one, other) => other.value - one.value || (one.text < other.text ? -1 : 1));
+}
+
+/**
+ * Adds up waits by waker and sleeper. Threads of one name and process are one if `byName`.
+ * @param {Page.Selected} selected
+ * @param {boolean} byName
+ * @returns {WakerGraph} All edges, the heaviest first.
+ */
+export function wakerGraph(selected, byName) {
+  const { data, weight, count } = selected;
+  /** @type {string[]} */
+  const names = [];
+  /** @type {Map<string, number>} */
+  const numbers = new Map();
+  /** @param {string} name */
+  const number = (name) => {
+    let found = numbers.get(name);
+    if (found === undefined) {
+      found = names.length;
+      names.push(name);
+      numbers.set(name, found);
+    }
+    return found;
+  };
+  /** @param {number} thread */
+  const threadName = (thread) => {
+    const { name, label, pid } = data.threads[thread];
+    return byName ? `${name} ${pid}` : label;
+  };
+  /** @type {Map<number, WakerEdge>} */
+  const edges = new Map();
+  for (const sample of blockedSamples(selected)) {
+    const row = firstWaker(data, sample);
+    const wait = data.samples.wait[sample];
+    const endedBy = wait < 0 ? -1 : data.waits.endedBy[wait];
+    if (row < 0 && endedBy < 0) continue;
+    const waker = number(row < 0 ? data.names[endedBy]
+      : data.wakers.thread[row] >= 0 ? threadName(data.wakers.thread[row]) : wakerName(data, row));
+    const sleeper = number(threadName(data.samples.thread[sample]));
+    const key = waker * 2 ** 24 + sleeper;
+    const edge = edges.get(key);
+    if (edge) {
+      edge.value += weight[sample];
+      edge.count += count[sample];
+    } else {
+      edges.set(key, { waker, sleeper, value: weight[sample], count: count[sample] });
+    }
+  }
+  const sorted = [...edges.values()].sort((one, other) => other.value - one.value
+    || (names[one.waker] < names[other.waker] ? -1 : names[one.waker] > names[other.waker] ? 1 : 0)
+    || (names[one.sleeper] < names[other.sleeper] ? -1 : 1));
+  return { names, edges: sorted };
+}
+
+/**
+ * Places the nodes of edges in layers: wakers stand left of those that they wake, as far as no
+ * circle contradicts. The heavier edge of a circle decides. Equal input gives an equal picture.
+ * @param {WakerEdge[]} edges
+ * @returns {{ layers: number[][], isBack: boolean[] }} Nodes by layer, and which edges lead back.
+ */
+export function layoutLayers(edges) {
+  /** @type {Map<number, number[]>} */
+  const next = new Map();
+  /** @type {Map<number, number>} */
+  const weights = new Map();
+  for (const { waker, sleeper, value } of edges) {
+    for (const node of [waker, sleeper]) {
+      if (!next.has(node)) next.set(node, []);
+      weights.set(node, (weights.get(node) ?? 0) + value);
+    }
+  }
+  /** @param {number} from @param {number} to */
+  const leads = (from, to) => {
+    const seen = new Set([from]);
+    const open = [from];
+    for (let node = open.pop(); node !== undefined; node = open.pop()) {
+      if (node === to) return true;
+      for (const other of next.get(node) ?? []) {
+        if (seen.has(other)) continue;
+        seen.add(other);
+        open.push(other);
+      }
+    }
+    return false;
+  };
+  const isBack = edges.map(({ waker, sleeper }) => {
+    if (leads(sleeper, waker)) return true;
+    next.get(waker)?.push(sleeper);
+    return false;
+  });
+  /** @type {Map<number, number>} */
+  const layer = new Map([...next.keys()].map((node) => [node, 0]));
+  for (let round = 0; round < next.size; round++) {
+    let changed = false;
+    edges.forEach(({ waker, sleeper }, at) => {
+      if (isBack[at]) return;
+      const least = (layer.get(waker) ?? 0) + 1;
+      if ((layer.get(sleeper) ?? 0) < least) {
+        layer.set(sleeper, least);
+        changed = true;
+      }
+    });
+    if (!changed) break;
+  }
+  /** @type {number[][]} */
+  const layers = [];
+  for (const [node, of] of layer) (layers[of] ??= []).push(node);
+  /** @param {number} node */
+  const weight = (node) => weights.get(node) ?? 0;
+  for (const nodes of layers) nodes.sort((one, other) => weight(other) - weight(one) || one - other);
+  // Nodes move towards the middle of their neighbours, once from the left and once from the right.
+  /** @type {Map<number, number>} */
+  const place = new Map();
+  const store = () => layers.forEach((nodes) => nodes.forEach((node, at) => place.set(node, at)));
+  store();
+  for (const isForward of [true, false]) {
+    for (const nodes of isForward ? layers : [...layers].reverse()) {
+      /** @type {Map<number, number>} */
+      const middle = new Map();
+      for (const node of nodes) {
+        let sum = 0;
+        let total = 0;
+        for (const { waker, sleeper, value } of edges) {
+          const other = isForward ? (sleeper === node ? waker : -1) : waker === node ? sleeper : -1;
+          if (other < 0 || other === node) continue;
+          sum += value * (place.get(other) ?? 0);
+          total += value;
+        }
+        middle.set(node, total > 0 ? sum / total : (place.get(node) ?? 0));
+      }
+      nodes.sort((one, other) => (middle.get(one) ?? 0) - (middle.get(other) ?? 0) || weight(other) - weight(one) || one - other);
+      store();
+    }
+  }
+  return { layers, isBack };
+}
+
+/**
+ * Returns the view of wakers.
+ * @returns {Page.View}
+ */
+export function makeWakersView() {
+  /** @type {Page.App} */
+  let app;
+  /** @type {Page.Selected | null} */
+  let seen = null;
+  let seenBy = "";
+  /** Keys of open rows. @type {Set<string>} */
+  const open = new Set();
+  /** Number of children that a row shows, if it is not `FACET_ROWS`. @type {Map<string, number>} */
+  const shownRows = new Map();
+  /** Divided rows by key. @type {Map<string, Facet[]>} */
+  let divided = new Map();
+  let whole = 0;
+  let focused = "";
+  const line = element("p", { class: "dim" });
+  const tree = element("div", { class: "facets", role: "tree", "aria-label": "Waits by thread, wait, waker and stack" });
+  const graph = element("div", { class: "graph" });
+  const byName = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox" }));
+
+  /** @param {Facet} facet @returns {Facet[]} */
+  const childrenOf = (facet) => {
+    let found = divided.get(facet.key);
+    if (!found) {
+      found = divideFacet(app.selected, facet.samples, facet.level + 1, facet.key);
+      divided.set(facet.key, found);
+    }
+    return found;
+  };
+
+  /** @param {Facet} facet @param {number} size @param {number} place */
+  const rowOf = (facet, size, place) => {
+    const isOpen = open.has(facet.key);
+    const bar = svgElement("svg", { class: "share", width: 60, height: 10, "aria-hidden": "true" },
+      svgElement("rect", { width: 60, height: 10, class: "share-whole" }),
+      svgElement("rect", { width: whole > 0 ? ((60 * facet.value) / whole).toFixed(2) : 0, height: 10, class: "share-blocked" }));
+    const row = element("div", {
+      class: "facet", role: "treeitem", "aria-level": facet.level + 1, "aria-expanded": String(isOpen),
+      "aria-setsize": size, "aria-posinset": place, tabindex: -1, "data-level": facet.level,
+    }, element("span", { class: "twisty", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
+      element("span", { class: "facet-value" }, app.value(facet.value)),
+      element("span", { class: "facet-share" }, formatShare(facet.value, whole)), bar,
+      element("bdi", {}, facet.text),
+      element("span", { class: "dim" }, ` ${formatCount(facet.count)} ${facet.count === 1 ? "wait" : "waits"}`));
+    keys.set(row, facet);
+    return row;
+  };
+  /** Rows in the document. @type {WeakMap<HTMLElement, Facet>} */
+  const keys = new WeakMap();
+
+  /** @param {Facet} facet */
+  const stackOf = (facet) => {
+    const { data } = app;
+    const sample = facet.samples[0];
+    const box = element("div", { class: "facet-stack", role: "group" });
+    /** @param {string} title @param {number} node */
+    const list = (title, node) => {
+      const names = stackNames(data, node);
+      const lines = element("ol", { class: "stack" });
+      for (const name of names.slice().reverse()) lines.append(element("li", {}, element("bdi", {}, name)));
+      return element("div", {}, element("h4", {}, title), lines,
+        button("Copy as folded text", () => app.copy(names.join(";"))));
+    };
+    box.append(list("Stack of the waiting thread", data.samples.node[sample]));
+    const row = firstWaker(data, sample);
+    if (row >= 0 && data.wakers.node[row] > 0) box.append(list(`Stack of ${wakerName(data, row)}`, data.wakers.node[row]));
+    return box;
+  };
+
+  const drawTree = () => {
+    const hadFocus = tree.contains(document.activeElement);
+    const rows = document.createDocumentFragment();
+    const roots = divided.get("") ?? [];
+    /** @type {{ list: Facet[], at: number, key: string }[]} */
+    const todo = [{ list: roots, at: 0, key: "" }];
+    while (todo.length > 0) {
+      const now = todo[todo.length - 1];
+      const most = shownRows.get(now.key) ?? FACET_ROWS;
+      if (now.at >= now.list.length || now.at >= most) {
+        const rest = now.list.length - most;
+        if (now.at >= most && rest > 0) {
+          const { key } = now;
+          rows.append(element("div", { class: "facet-more", role: "none", "data-level": now.list[0].level },
+            button(`${formatCount(Math.min(rest, FACET_ROWS))} more of ${formatCount(rest)}`, () => {
+              shownRows.set(key, most + FACET_ROWS);
+              drawTree();
+            })));
+        }
+        todo.pop();
+        continue;
+      }
+      const facet = now.list[now.at++];
+      rows.append(rowOf(facet, now.list.length, now.at));
+      if (!open.has(facet.key)) continue;
+      if (facet.level === 3) rows.append(stackOf(facet));
+      else todo.push({ list: childrenOf(facet), at: 0, key: facet.key });
+    }
+    tree.replaceChildren(rows);
+    const all = items();
+    const target = all.find((item) => keys.get(item)?.key === focused) ?? all[0];
+    if (target) {
+      target.tabIndex = 0;
+      if (hadFocus) target.focus();
+    }
+  };
+
+  /** @returns {HTMLElement[]} */
+  const items = () => [...tree.querySelectorAll("[role=treeitem]")].filter((item) => item instanceof HTMLElement);
+
+  /** @param {HTMLElement} item */
+  const toggle = (item) => {
+    const facet = keys.get(item);
+    if (!facet) return;
+    focused = facet.key;
+    if (!open.delete(facet.key)) {
+      open.add(facet.key);
+      // A row with one child needs no second click.
+      let at = facet;
+      while (at.level < 2) {
+        const children = childrenOf(at);
+        if (children.length !== 1) break;
+        at = children[0];
+        open.add(at.key);
+      }
+    }
+    drawTree();
+  };
+
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || !(event.target instanceof HTMLElement)) return;
+    const facet = keys.get(event.target);
+    if (!facet) return;
+    const all = items();
+    const at = all.indexOf(event.target);
+    /** @param {HTMLElement | undefined} item */
+    const go = (item) => {
+      const to = item && keys.get(item);
+      if (!item || !to) return;
+      all[at].tabIndex = -1;
+      item.tabIndex = 0;
+      focused = to.key;
+      item.focus();
+    };
+    const isOpen = open.has(facet.key);
+    switch (event.key) {
+      case "ArrowDown": go(all[at + 1]); break;
+      case "ArrowUp": go(all[at - 1]); break;
+      case "Home": go(all[0]); break;
+      case "End": go(all[all.length - 1]); break;
+      case "ArrowRight":
+        if (isOpen) go(all[at + 1]);
+        else toggle(event.target);
+        break;
+      case "ArrowLeft":
+        if (isOpen) toggle(event.target);
+        else go(all.slice(0, at).reverse().find((item) => (keys.get(item)?.level ?? 9) < facet.level));
+        break;
+      case "Enter":
+      case " ": toggle(event.target); break;
+      default: return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const drawGraph = () => {
+    const all = wakerGraph(app.selected, byName.checked);
+    const edges = all.edges.slice(0, MOST_EDGES);
+    if (edges.length === 0) {
+      graph.replaceChildren(element("p", { class: "dim" }, "No wait of the selection has a known waker."));
+      return;
+    }
+    const { layers, isBack } = layoutLayers(edges);
+    /** @type {Map<number, { x: number, y: number }>} */
+    const places = new Map();
+    const { width, height, across, down } = GRAPH_BOX;
+    const tallest = layers.reduce((most, nodes) => Math.max(most, nodes.length), 0);
+    layers.forEach((nodes, layer) => nodes.forEach((node, at) => {
+      const shift = ((tallest - nodes.length) * (height + down)) / 2;
+      places.set(node, { x: 40 + layer * (width + across), y: 30 + shift + at * (height + down) });
+    }));
+    const backs = isBack.filter(Boolean).length;
+    const bottom = 30 + tallest * (height + down);
+    const size = { width: 80 + layers.length * (width + across) - across, height: bottom + 14 * backs + 10 };
+    const heaviest = edges[0].value;
+    const svg = svgElement("svg", {
+      width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`, role: "img",
+      "aria-label": "Graph of the heaviest pairs of waker and sleeping thread. The table below has the same pairs.",
+    });
+    svg.append(svgElement("defs", {}, svgElement("marker", {
+      id: "waker-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8,
+      orient: "auto", markerUnits: "userSpaceOnUse",
+    }, svgElement("path", { d: "M0,0 L8,4 L0,8 z", class: "edge-head" }))));
+    let back = 0;
+    edges.forEach((edge, at) => {
+      const one = places.get(edge.waker);
+      const other = places.get(edge.sleeper);
+      if (!one || !other) return;
+      const from = { x: one.x + width, y: one.y + height / 2 };
+      const to = { x: other.x, y: other.y + height / 2 };
+      let path;
+      let middle;
+      if (edge.waker === edge.sleeper) {
+        const top = one.y - 14;
+        path = `M${one.x + width - 30},${one.y} C${one.x + width - 25},${top - 8} ${one.x + 25},${top - 8} ${one.x + 30},${one.y}`;
+        middle = { x: one.x + width / 2, y: top + 3 };
+      } else if (isBack[at]) {
+        const low = bottom + 14 * back++;
+        path = `M${from.x},${from.y} C${from.x + 50},${from.y} ${from.x + 50},${low} ${from.x},${low} `
+          + `L${to.x},${low} C${to.x - 50},${low} ${to.x - 50},${to.y} ${to.x},${to.y}`;
+        middle = { x: (from.x + to.x) / 2, y: low - 2 };
+      } else {
+        path = `M${from.x},${from.y} C${from.x + across / 2},${from.y} ${to.x - across / 2},${to.y} ${to.x},${to.y}`;
+        // Texts of edges that end at one box stand apart.
+        middle = { x: from.x + (to.x - from.x) * 0.4, y: from.y + (to.y - from.y) * 0.35 - 3 };
+      }
+      const text = `${all.names[edge.waker]} woke ${all.names[edge.sleeper]}: ${app.value(edge.value)}, ${formatCount(edge.count)} waits`;
+      svg.append(svgElement("path", {
+        d: path, class: isBack[at] ? "edge edge-back" : "edge", "stroke-width": (1 + (7 * edge.value) / heaviest).toFixed(1),
+        "marker-end": "url(#waker-arrow)",
+      }, svgElement("title", {}, text)));
+      svg.append(svgElement("text", { x: middle.x, y: middle.y, class: "edge-text", "text-anchor": "middle" }, app.value(edge.value)));
+    });
+    for (const [node, { x, y }] of places) {
+      const name = all.names[node];
+      svg.append(svgElement("g", {}, svgElement("title", {}, name),
+        svgElement("rect", { x, y, width, height, rx: 4, class: "graph-box" }),
+        svgElement("text", { x: x + 8, y: y + height / 2 + 4, class: "graph-text" }, name.length > 24 ? `${name.slice(0, 23)}…` : name)));
+    }
+    const body = element("tbody");
+    for (const edge of edges) {
+      body.append(element("tr", {}, element("td", {}, element("bdi", {}, all.names[edge.waker])),
+        element("td", {}, element("bdi", {}, all.names[edge.sleeper])),
+        element("td", {}, app.value(edge.value)), element("td", {}, formatShare(edge.value, whole)),
+        element("td", {}, formatCount(edge.count))));
+    }
+    const rest = all.edges.length - edges.length;
+    const header = element("tr");
+    for (const title of ["Waker", "Woken thread", "Time", "Share", "Waits"]) header.append(element("th", { scope: "col" }, title));
+    graph.replaceChildren(
+      element("p", { class: "dim" }, "An arrow leads from a waker to the thread that it woke. The time is what the woken thread waited."
+        + (backs > 0 ? " Dashed arrows close a circle." : "") + (rest > 0 ? ` ${formatCount(rest)} lighter pairs are not drawn.` : "")),
+      element("div", { class: "graph-scroller", tabindex: 0, role: "region", "aria-label": "Graph of wakers" }, svg),
+      element("details", {}, element("summary", {}, "The pairs as a table"), element("table", {}, element("thead", {}, header), body)));
+  };
+
+  return {
+    id: "wakers",
+    title: "Wakers",
+    isAvailable: (of) => of.data.samples.state.includes(3),
+    mount(root, given) {
+      app = given;
+      byName.addEventListener("change", () => app.setOption("wakers.by", byName.checked ? "name" : "thread", "replace"));
+      root.append(line, tree, element("h3", {}, "Who wakes whom"),
+        element("label", {}, byName, " Threads of one name in one process as one"), graph);
+      tree.addEventListener("click", (event) => {
+        const item = /** @type {HTMLElement} */ (event.target).closest("[role=treeitem]");
+        if (item instanceof HTMLElement) toggle(item);
+      });
+      tree.addEventListener("keydown", press);
+    },
+    update(given) {
+      app = given;
+      const { selected } = app;
+      const by = app.option("wakers.by");
+      if (selected === seen && by === seenBy) return;
+      byName.checked = by === "" ? selected.data.threads.length > MOST_EDGES : by === "name";
+      if (selected !== seen) {
+        seen = selected;
+        whole = selected.byState[3];
+        const roots = divideFacet(selected, blockedSamples(selected), 0, "");
+        divided = new Map([["", roots]]);
+        line.textContent = roots.length === 0
+          ? "The selection has no blocked time. Perhaps a filter hides it."
+          : `Blocked ${app.value(whole)}: thread, wait, waker, stack. Shares are of this time.`;
+        drawTree();
+      }
+      seenBy = by;
+      drawGraph();
+    },
+    keys: [["↑ ↓ → ←", "go through the tree of waits, open and close rows"], ["Enter", "open or close a row"]],
+  };
+}
