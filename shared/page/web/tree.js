@@ -1,0 +1,502 @@
+// Trees of functions: sums by state, groups, hidden frames, and trees of callers.
+
+import { NodeTable } from "./data.js";
+
+/**
+ * Sums of a tree, by state and node. Arrays of states without time are null.
+ * @typedef {{ self: (Float64Array | null)[], total: (Float64Array | null)[], all: Float64Array, allSelf: Float64Array, reason: Uint8Array, vote: Float64Array }} TreeSums
+ */
+
+/**
+ * Returns the sums of samples at the nodes of a tree: `self` of the node alone, `total` with its
+ * descendants, `all` over all states. `reason` is the reason with most of the node's blocked time,
+ * if one has more than half of it; `vote` is at most the lead of this reason.
+ * @param {Page.Tree} tree
+ * @param {Int32Array} node Node of each sample.
+ * @param {Float64Array} weight Value of each sample.
+ * @param {Page.Samples} samples
+ * @returns {TreeSums}
+ */
+export function sumTree(tree, node, weight, samples) {
+  const { state, reason: reasons } = samples;
+  /** @type {(Float64Array | null)[]} */
+  const self = [null, null, null, null];
+  const reason = new Uint8Array(tree.count);
+  const vote = new Float64Array(tree.count);
+  for (let row = 0; row < weight.length; row++) {
+    const value = weight[row];
+    if (value === 0) continue;
+    const at = node[row];
+    const sums = (self[state[row]] ??= new Float64Array(tree.count));
+    sums[at] += value;
+    if (state[row] === 3) castVote(reason, vote, at, reasons[row], value);
+  }
+  const total = self.map((sums) => (sums === null ? null : sums.slice()));
+  const all = new Float64Array(tree.count);
+  const allSelf = new Float64Array(tree.count);
+  const { parent } = tree;
+  for (const sums of self) {
+    if (sums === null) continue;
+    for (let at = 0; at < allSelf.length; at++) allSelf[at] += sums[at];
+  }
+  for (const sums of total) {
+    if (sums === null) continue;
+    for (let at = tree.count - 1; at > 0; at--) sums[parent[at]] += sums[at];
+    for (let at = 0; at < all.length; at++) all[at] += sums[at];
+  }
+  if (total[3] !== null) {
+    for (let at = tree.count - 1; at > 0; at--) {
+      if (vote[at] > 0) castVote(reason, vote, parent[at], reason[at], vote[at]);
+    }
+  }
+  return { self, total, all, allSelf, reason, vote };
+}
+
+/**
+ * Adds to a majority vote (Boyer and Moore): a reason with more than half of the value wins.
+ * @param {Uint8Array} reason
+ * @param {Float64Array} vote
+ * @param {number} at
+ * @param {number} candidate
+ * @param {number} value
+ */
+function castVote(reason, vote, at, candidate, value) {
+  if (reason[at] === candidate) {
+    vote[at] += value;
+  } else if (vote[at] >= value) {
+    vote[at] -= value;
+  } else {
+    vote[at] = value - vote[at];
+    reason[at] = candidate;
+  }
+}
+
+/**
+ * Returns for each node whether the node or one of its callers has a marked function.
+ * @param {Page.Tree} tree
+ * @param {Uint8Array} marked By function.
+ * @returns {Uint8Array}
+ */
+export function markStacks(tree, marked) {
+  const { parent, fn } = tree;
+  const marks = new Uint8Array(tree.count);
+  for (let node = 1; node < marks.length; node++) {
+    marks[node] = marks[parent[node]] | (fn[node] >= 0 ? marked[fn[node]] : 0);
+  }
+  return marks;
+}
+
+/**
+ * Returns for each function whether it has a name.
+ * @param {Page.Functions} functions
+ * @param {string} name
+ * @returns {Uint8Array}
+ */
+export function functionsNamed(functions, name) {
+  const marked = new Uint8Array(functions.count);
+  for (let fn = 0; fn < marked.length; fn++) marked[fn] = functions.names[fn] === name ? 1 : 0;
+  return marked;
+}
+
+/**
+ * Returns a tree without the frames of marked functions, whose callees move to their callers, and
+ * the new node of each node.
+ * @param {Page.Tree} tree
+ * @param {Uint8Array} hidden By function.
+ * @returns {{ tree: Page.Tree, places: Int32Array }}
+ */
+export function hideFrames(tree, hidden) {
+  const table = new NodeTable();
+  const moved = new Int32Array(tree.count);
+  for (let node = 1; node < moved.length; node++) {
+    const caller = moved[tree.parent[node]];
+    const fn = tree.fn[node];
+    moved[node] = fn >= 0 && hidden[fn] === 1 ? caller : table.child(caller, fn);
+  }
+  const { tree: built, places } = table.finish();
+  for (let node = 0; node < moved.length; node++) moved[node] = places[moved[node]];
+  return { tree: built, places: moved };
+}
+
+/**
+ * Returns a tree in which the stacks of each group are below roots of their own. Functions -2 - l
+ * are the roots: label l.
+ * @param {Page.Tree} tree
+ * @param {Int32Array} node Node of each sample.
+ * @param {Float64Array} weight Value of each sample; samples without a value are left out.
+ * @param {Int32Array} group Group of each sample.
+ * @param {number[][]} labels Labels of the roots of each group, outermost first.
+ * @returns {{ tree: Page.Tree, node: Int32Array }}
+ */
+export function groupTree(tree, node, weight, group, labels) {
+  // Labels of groups make a small tree, in whose preorder the groups come.
+  const labelTable = new NodeTable();
+  const groupRoots = labels.map((path) => path.reduce((at, label) => labelTable.child(at, -2 - label), 0));
+  const { tree: labelTree, places } = labelTable.finish();
+  /** Group at each node of the tree of labels, or -1. */
+  const groupAt = new Int32Array(labelTree.count).fill(-1);
+  groupRoots.forEach((root, number) => (groupAt[places[root]] = number));
+
+  const first = new Int32Array(labels.length + 1);
+  for (let row = 0; row < weight.length; row++) if (weight[row] > 0) first[group[row] + 1]++;
+  for (let number = 0; number < labels.length; number++) first[number + 1] += first[number];
+  const next = first.slice();
+  const rows = new Int32Array(first[labels.length]);
+  for (let row = 0; row < weight.length; row++) if (weight[row] > 0) rows[next[group[row]]++] = row;
+
+  const seen = new Int32Array(tree.count).fill(-1);
+  const moved = new Int32Array(tree.count);
+  const movedSamples = new Int32Array(node.length);
+  let capacity = Math.min(tree.count + labelTree.count, 1 << 16);
+  /** @type {Int32Array} */
+  let parent = new Int32Array(capacity);
+  /** @type {Int32Array} */
+  let fn = new Int32Array(capacity);
+  let count = 0;
+  /** New node of each node of the tree of labels. */
+  const movedLabels = new Int32Array(labelTree.count);
+  for (let label = 0; label < labelTree.count; label++) {
+    const number = groupAt[label];
+    /** @type {Int32Array} */
+    let touched = new Int32Array(0);
+    if (number >= 0) touched = touchedNodes(tree, node, rows.subarray(first[number], first[number + 1]), seen, number);
+    if (count + touched.length + 1 > capacity) {
+      capacity = 2 * (count + touched.length + 1);
+      parent = copyOf(parent, capacity);
+      fn = copyOf(fn, capacity);
+    }
+    const root = count++;
+    movedLabels[label] = root;
+    parent[root] = label === 0 ? -1 : movedLabels[labelTree.parent[label]];
+    fn[root] = labelTree.fn[label];
+    moved[0] = root;
+    for (const at of touched) {
+      if (at === 0) continue;
+      const place = count++;
+      parent[place] = moved[tree.parent[at]];
+      fn[place] = tree.fn[at];
+      moved[at] = place;
+    }
+    if (number >= 0) {
+      for (let place = first[number]; place < first[number + 1]; place++) movedSamples[rows[place]] = moved[node[rows[place]]];
+    }
+  }
+  return { tree: finishPreorder(parent.subarray(0, count), fn.subarray(0, count)), node: movedSamples };
+}
+
+/**
+ * Returns the nodes of the given samples and all their callers, in preorder.
+ * @param {Page.Tree} tree
+ * @param {Int32Array} node
+ * @param {Int32Array} rows
+ * @param {Int32Array} seen Group that touched a node last.
+ * @param {number} group
+ * @returns {Int32Array}
+ */
+function touchedNodes(tree, node, rows, seen, group) {
+  /** @type {Int32Array} */
+  let touched = new Int32Array(64);
+  let count = 0;
+  for (const row of rows) {
+    for (let at = node[row]; at > 0 && seen[at] !== group; at = tree.parent[at]) {
+      seen[at] = group;
+      if (count === touched.length) touched = copyOf(touched, 2 * count);
+      touched[count++] = at;
+    }
+  }
+  return touched.subarray(0, count).sort();
+}
+
+/**
+ * @param {Int32Array} rows
+ * @param {number} length
+ * @returns {Int32Array}
+ */
+function copyOf(rows, length) {
+  const copy = new Int32Array(length);
+  copy.set(rows);
+  return copy;
+}
+
+/**
+ * Completes a tree whose nodes are in preorder.
+ * @param {Int32Array} parent
+ * @param {Int32Array} fn
+ * @returns {Page.Tree}
+ */
+function finishPreorder(parent, fn) {
+  const { length: count } = parent;
+  const end = new Int32Array(count).fill(1);
+  const depth = new Int32Array(count);
+  for (let at = count - 1; at > 0; at--) end[parent[at]] += end[at];
+  for (let at = 0; at < count; at++) {
+    end[at] += at;
+    if (at > 0) depth[at] = depth[parent[at]] + 1;
+  }
+  return { count, parent, fn, end, depth };
+}
+
+/**
+ * Returns the tree of what a function calls: all outermost frames of marked functions become the
+ * root. Samples outside get the node -1.
+ * @param {Page.Tree} tree
+ * @param {Int32Array} node
+ * @param {Uint8Array} marked By function.
+ * @returns {{ tree: Page.Tree, node: Int32Array, roots: Int32Array }} `roots` are the outermost frames in `tree`.
+ */
+export function calleesOf(tree, node, marked) {
+  const table = new NodeTable();
+  const moved = new Int32Array(tree.count).fill(-1);
+  /** @type {number[]} */
+  const roots = [];
+  for (let at = 1; at < tree.count; at++) {
+    const caller = moved[tree.parent[at]];
+    const fn = tree.fn[at];
+    if (caller >= 0) {
+      moved[at] = table.child(caller, fn);
+    } else if (fn >= 0 && marked[fn] === 1) {
+      moved[at] = 0;
+      roots.push(at);
+    }
+  }
+  const { tree: built, places } = table.finish();
+  const movedSamples = new Int32Array(node.length);
+  for (let row = 0; row < node.length; row++) {
+    const at = moved[node[row]];
+    movedSamples[row] = at < 0 ? -1 : places[at];
+  }
+  return { tree: built, node: movedSamples, roots: Int32Array.from(roots) };
+}
+
+/**
+ * A tree of frames as the flame graph draws it. Children are found when they are drawn.
+ * @typedef {object} DrawnTree
+ * @property {(node: number) => Int32Array} kids Children, heaviest first.
+ * @property {(node: number) => number} all Value over all states.
+ * @property {(node: number, state: number) => number} total Value in a state.
+ * @property {(node: number) => number} self Value of the node without its children.
+ * @property {(node: number) => number} fn Function; -1 for the root.
+ * @property {(node: number) => number} parent
+ * @property {(node: number) => number} reason Reason of most of the blocked time; -1 if there is none.
+ */
+
+const NO_NODES = new Int32Array(0);
+
+/** A tree in preorder with its sums. @implements {DrawnTree} */
+export class PlainTree {
+  /**
+   * @param {Page.Tree} tree
+   * @param {TreeSums} sums
+   */
+  constructor(tree, sums) {
+    this.tree = tree;
+    this.sums = sums;
+    /** @type {Map<number, Int32Array>} */
+    this.known = new Map();
+  }
+
+  /** @param {number} node */
+  kids(node) {
+    let kids = this.known.get(node);
+    if (kids === undefined) {
+      kids = this.findKids(node);
+      this.known.set(node, kids);
+    }
+    return kids;
+  }
+
+  /** @param {number} node */
+  findKids(node) {
+    const { end, fn } = this.tree;
+    const { all } = this.sums;
+    if (end[node] === node + 1) return NO_NODES;
+    const kids = [];
+    for (let kid = node + 1; kid < end[node]; kid = end[kid]) if (all[kid] > 0) kids.push(kid);
+    // Roots of groups keep their order.
+    if (kids.length > 1 && fn[kids[0]] > -2) kids.sort((one, other) => all[other] - all[one] || one - other);
+    return Int32Array.from(kids);
+  }
+
+  /** @param {number} node */
+  all(node) {
+    return this.sums.all[node];
+  }
+
+  /**
+   * @param {number} node
+   * @param {number} state
+   */
+  total(node, state) {
+    return this.sums.total[state]?.[node] ?? 0;
+  }
+
+  /** @param {number} node */
+  self(node) {
+    return this.sums.allSelf[node];
+  }
+
+  /** @param {number} node */
+  fn(node) {
+    return this.tree.fn[node];
+  }
+
+  /** @param {number} node */
+  parent(node) {
+    return this.tree.parent[node];
+  }
+
+  /** @param {number} node */
+  reason(node) {
+    const blocked = this.total(node, 3);
+    return blocked > 0 && this.sums.vote[node] > blocked / 20 ? this.sums.reason[node] : -1;
+  }
+}
+
+/**
+ * A tree of callers: the children of a node are its callers. Nodes are made when they are asked for,
+ * because all of them together are many more than the stacks.
+ * @implements {DrawnTree}
+ */
+export class CallersTree {
+  /**
+   * Starts at nodes of `tree`, with their values by state.
+   * @param {Page.Tree} tree
+   * @param {Int32Array} starts Nodes.
+   * @param {(Float64Array | null)[]} values Values by state and node of `tree`.
+   * @param {Uint8Array} reasons Reason of each node of `tree`.
+   * @param {boolean} isBelow Whether the root's children are the functions of the starts, not their callers.
+   */
+  constructor(tree, starts, values, reasons, isBelow) {
+    this.tree = tree;
+    this.values = values;
+    this.reasons = reasons;
+    this.isBelow = isBelow;
+    this.fns = [-1];
+    this.parents = [-1];
+    /** Starts that are below each node. */
+    this.starts = [starts];
+    /** The node of `tree` for each of these starts: the function itself, or its ancestor. */
+    this.cursors = [starts];
+    /** @type {(Int32Array | null)[]} */
+    this.known = [null];
+    /** @type {number[][]} */
+    this.totals = [this.sum(starts)];
+    this.isRootUp = false;
+  }
+
+  /**
+   * @param {Int32Array} starts
+   * @returns {number[]}
+   */
+  sum(starts) {
+    return this.values.map((sums) => {
+      if (sums === null) return 0;
+      let total = 0;
+      for (const start of starts) total += sums[start];
+      return total;
+    });
+  }
+
+  /** @param {number} node */
+  kids(node) {
+    return (this.known[node] ??= this.findKids(node));
+  }
+
+  /**
+   * @param {number} node
+   * @returns {Int32Array}
+   */
+  findKids(node) {
+    const { parent, fn } = this.tree;
+    const starts = this.starts[node];
+    const cursors = this.cursors[node];
+    const isFirst = node === 0 && this.isBelow;
+    /** @type {Map<number, number>} */
+    const numbers = new Map();
+    const group = new Int32Array(starts.length);
+    const counts = [];
+    for (let place = 0; place < starts.length; place++) {
+      const up = isFirst ? cursors[place] : parent[cursors[place]];
+      if (up <= 0) {
+        group[place] = -1;
+        continue;
+      }
+      let number = numbers.get(fn[up]);
+      if (number === undefined) {
+        number = counts.length;
+        numbers.set(fn[up], number);
+        counts.push(0);
+      }
+      group[place] = number;
+      counts[number]++;
+    }
+    const kidStarts = counts.map((count) => new Int32Array(count));
+    const kidCursors = counts.map((count) => new Int32Array(count));
+    counts.fill(0);
+    for (let place = 0; place < starts.length; place++) {
+      const number = group[place];
+      if (number < 0) continue;
+      kidStarts[number][counts[number]] = starts[place];
+      kidCursors[number][counts[number]++] = isFirst ? cursors[place] : parent[cursors[place]];
+    }
+    const kids = [];
+    for (const [kidFn, number] of numbers) {
+      const kid = this.fns.length;
+      this.fns.push(kidFn);
+      this.parents.push(node);
+      this.starts.push(kidStarts[number]);
+      this.cursors.push(kidCursors[number]);
+      this.known.push(null);
+      this.totals.push(this.sum(kidStarts[number]));
+      if (this.all(kid) > 0) kids.push(kid);
+    }
+    kids.sort((one, other) => this.all(other) - this.all(one) || this.fns[one] - this.fns[other]);
+    return Int32Array.from(kids);
+  }
+
+  /** @param {number} node */
+  all(node) {
+    const totals = this.totals[node];
+    return totals[0] + totals[1] + totals[2] + totals[3];
+  }
+
+  /**
+   * @param {number} node
+   * @param {number} state
+   */
+  total(node, state) {
+    return this.totals[node][state];
+  }
+
+  /** @param {number} node */
+  self(node) {
+    let below = 0;
+    for (const kid of this.kids(node)) below += this.all(kid);
+    return this.all(node) - below;
+  }
+
+  /** @param {number} node */
+  fn(node) {
+    return this.fns[node];
+  }
+
+  /** @param {number} node */
+  parent(node) {
+    return this.parents[node];
+  }
+
+  /** @param {number} node */
+  reason(node) {
+    const blocked = this.values[3];
+    if (blocked === null) return -1;
+    let best = -1;
+    let most = 0;
+    for (const start of this.starts[node]) {
+      if (blocked[start] > most) {
+        most = blocked[start];
+        best = this.reasons[start];
+      }
+    }
+    return best;
+  }
+}
