@@ -95,13 +95,23 @@ export function divideFacet(selected, samples, level, above) {
   const { data, weight, count } = selected;
   /** @type {Map<string | number, Facet>} */
   const found = new Map();
-  // Texts of numbers that were seen; most samples share theirs.
+  // Many samples share a wait and a chain, whose texts take time to make.
+  /** @type {Map<number, string>} */
+  const texts = new Map();
+  /** @param {number} sample */
+  const textOf = (sample) => {
+    const wait = data.samples.wait[sample];
+    const chain = data.samples.chain[sample];
+    const key = level === 1 ? wait : wait * 2 ** 26 + chain;
+    let text = texts.get(key);
+    if (text === undefined) texts.set(key, (text = facetText(data, sample, level)));
+    return text;
+  };
   for (const sample of samples) {
-    const id = level === 0 ? data.samples.thread[sample] : level === 3 ? data.samples.node[sample]
-      : facetText(data, sample, level);
+    const id = level === 0 ? data.samples.thread[sample] : level === 3 ? data.samples.node[sample] : textOf(sample);
     let facet = found.get(id);
     if (!facet) {
-      const text = facetText(data, sample, level);
+      const text = level === 1 || level === 2 ? textOf(sample) : facetText(data, sample, level);
       facet = { text, value: 0, count: 0, samples: [], level, key: `${above}/${level === 3 ? id : text}` };
       found.set(id, facet);
     }
@@ -294,17 +304,18 @@ export function makeWakersView() {
       element("span", { class: "facet-share" }, formatShare(facet.value, whole)), bar,
       element("bdi", {}, facet.text),
       element("span", { class: "dim" }, ` ${formatCount(facet.count)} ${facet.count === 1 ? "wait" : "waits"}`));
-    keys.set(row, facet);
+    keys.set(row, { key: facet.key, level: facet.level, act: () => toggle(facet) });
     return row;
   };
-  /** Rows in the document. @type {WeakMap<HTMLElement, Facet>} */
+  /** Rows in the document, and what opens them. @type {WeakMap<HTMLElement, { key: string, level: number, act: () => void }>} */
   const keys = new WeakMap();
 
   /** @param {Facet} facet */
   const stackOf = (facet) => {
     const { data } = app;
     const sample = facet.samples[0];
-    const box = element("div", { class: "facet-stack", role: "group" });
+    const box = element("div", { class: "facet-stack", role: "treeitem", "aria-level": facet.level + 2, tabindex: -1 });
+    keys.set(box, { key: `${facet.key}/stack`, level: facet.level + 1, act: () => {} });
     /** @param {string} title @param {number} node */
     const list = (title, node) => {
       const names = stackNames(data, node);
@@ -332,11 +343,15 @@ export function makeWakersView() {
         const rest = now.list.length - most;
         if (now.at >= most && rest > 0) {
           const { key } = now;
-          rows.append(element("div", { class: "facet-more", role: "none", "data-level": now.list[0].level },
-            button(`${formatCount(Math.min(rest, FACET_ROWS))} more of ${formatCount(rest)}`, () => {
-              shownRows.set(key, most + FACET_ROWS);
-              drawTree();
-            })));
+          const { level } = now.list[0];
+          const more = element("div", { class: "facet facet-more", role: "treeitem", "aria-level": level + 1, tabindex: -1, "data-level": level },
+            `${formatCount(Math.min(rest, FACET_ROWS))} more of ${formatCount(rest)}`);
+          keys.set(more, { key: `${key}/more`, level, act: () => {
+            shownRows.set(key, most + FACET_ROWS);
+            focused = now.list[most].key;
+            drawTree();
+          } });
+          rows.append(more);
         }
         todo.pop();
         continue;
@@ -359,10 +374,8 @@ export function makeWakersView() {
   /** @returns {HTMLElement[]} */
   const items = () => [...tree.querySelectorAll("[role=treeitem]")].filter((item) => item instanceof HTMLElement);
 
-  /** @param {HTMLElement} item */
-  const toggle = (item) => {
-    const facet = keys.get(item);
-    if (!facet) return;
+  /** @param {Facet} facet */
+  const toggle = (facet) => {
     focused = facet.key;
     if (!open.delete(facet.key)) {
       open.add(facet.key);
@@ -402,14 +415,14 @@ export function makeWakersView() {
       case "End": go(all[all.length - 1]); break;
       case "ArrowRight":
         if (isOpen) go(all[at + 1]);
-        else toggle(event.target);
+        else facet.act();
         break;
       case "ArrowLeft":
-        if (isOpen) toggle(event.target);
+        if (isOpen) facet.act();
         else go(all.slice(0, at).reverse().find((item) => (keys.get(item)?.level ?? 9) < facet.level));
         break;
       case "Enter":
-      case " ": toggle(event.target); break;
+      case " ": facet.act(); break;
       default: return;
     }
     event.preventDefault();
@@ -508,7 +521,8 @@ export function makeWakersView() {
         element("label", {}, byName, " Threads of one name in one process as one"), graph);
       tree.addEventListener("click", (event) => {
         const item = /** @type {HTMLElement} */ (event.target).closest("[role=treeitem]");
-        if (item instanceof HTMLElement) toggle(item);
+        const isButton = event.target instanceof HTMLButtonElement;
+        if (item instanceof HTMLElement && !isButton) keys.get(item)?.act();
       });
       tree.addEventListener("keydown", press);
     },
