@@ -941,7 +941,7 @@ export function makeLanesView() {
   const prepareSums = () => {
     const { data, state } = app;
     const without = { ...state, range: null };
-    const key = JSON.stringify([state.threads, state.states, state.reasons, state.idle, state.filters]);
+    const key = JSON.stringify([state.threads, state.states, state.reasons, state.idle, state.filters, state.pivot]);
     if (key === sumsOf) return;
     sumsOf = key;
     const selected = select(data, without);
@@ -954,7 +954,7 @@ export function makeLanesView() {
       weights[data.samples.thread[sample]] += selected.weight[sample];
     }
     const isStateShown = new Uint8Array(4);
-    const needsStack = state.filters.some((filter) => filter.kind === "only");
+    const needsStack = state.pivot !== "" || state.filters.some((filter) => filter.kind === "only");
     for (const of of [1, 2, 3]) {
       const isAsked = state.states.length === 0 || state.states.includes(STATE_NAMES[of]);
       const hasReason = of !== 3 || state.reasons.length === 0 || state.reasons.includes(REASON_NAMES[0]);
