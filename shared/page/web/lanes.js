@@ -538,6 +538,7 @@ export function makeLanesView() {
   const drawLanes = () => {
     const { data } = app;
     const { intervals, timed, events } = data.times;
+    scroller.style.height = `${LANE_AXIS + Math.max(3, lanes.length) * LANE_HEIGHT + 4}px`;
     const width = scroller.clientWidth;
     const height = scroller.clientHeight;
     if (width === 0 || height === 0) return;
@@ -588,7 +589,7 @@ export function makeLanesView() {
       const marks = timed.first.length > 0 ? [timed.first[thread], timed.first[thread + 1]] : [0, 0];
       const firstMark = rowAtTime(timed.time, marks[0], marks[1], from) + 1;
       const lastMark = rowAtTime(timed.time, marks[0], marks[1], to) + 1;
-      if (lastMark - firstMark < plotWidth() / 5) {
+      if (lastMark - firstMark < plotWidth() / 12) {
         brush.fillStyle = text;
         for (let mark = firstMark; mark < lastMark; mark++) {
           if (isShown[timed.sample[mark]] === 1) brush.fillRect(xOf(timed.time[mark]) - 0.5, top + LANE_HEIGHT - 6, 1, 4);
@@ -973,7 +974,8 @@ export function makeLanesView() {
     lanes.sort((one, other) => weights[other] - weights[one] || one - other);
     const lost = data.losses.times;
     note.textContent = [
-      left === 0 ? "" : `${formatCount(left)} ${left === 1 ? "thread has" : "threads have"} no lane: the filters hide all of their time.`,
+      left === 0 ? "" : left === 1 ? "1 thread has no lane: the filters hide all of its time."
+        : `${formatCount(left)} threads have no lane: the filters hide all of their time.`,
       lost === 0 ? "" : `${formatCount(lost)} rows of the timeline were lost. They are gaps in the lanes.`,
     ].join(" ").trim();
     note.hidden = note.textContent === "";
@@ -995,14 +997,14 @@ export function makeLanesView() {
       }
       const legend = element("ul", { class: "legend" });
       for (const [name, words] of [["running", "running"], ["runnable", "runnable: waiting for a CPU"], ["blocked", "blocked"],
-        ["hidden", "hidden by a filter"], ["gap", "not recorded"]]) {
+        ["hidden", "hidden: idle, or by a filter"], ["gap", "not recorded"]]) {
         legend.append(element("li", {}, element("span", { class: `swatch swatch-${name}` }), words));
       }
       const tools = element("div", { class: "actions" },
         button("Zoom in", () => zoom(0.5), { title: "w" }), button("Zoom out", () => zoom(2), { title: "s" }),
         button("Zoom to all", () => look(0, whole()), { title: "0" }), ...labels, clear);
-      root.append(tools, legend, note, minimap,
-        element("div", { class: "lanes-and-panel" }, scroller, panel), tip,
+      root.append(tools, legend, note,
+        element("div", { class: "lanes-and-panel" }, element("div", { class: "lanes-column" }, minimap, scroller), panel), tip,
         element("p", { class: "dim" }, "Drag to choose a time range; it filters every view. Click an interval for its stack and its waker. "
           + "Ctrl and the wheel zoom, Shift and the wheel pan."));
       new ResizeObserver(draw).observe(scroller);
@@ -1029,6 +1031,7 @@ export function makeLanesView() {
         wheel(event, timeAt(event.clientX - canvas.getBoundingClientRect().left));
       }, { passive: false });
       canvas.addEventListener("pointerdown", (event) => {
+        tip.hidden = true;
         const box = canvas.getBoundingClientRect();
         const y = event.clientY - box.top;
         const lane = Math.floor((y - LANE_AXIS + scroller.scrollTop) / LANE_HEIGHT);
