@@ -5,9 +5,13 @@ import { waitText, wakerText, stackNames } from "./data.js";
 
 /** Maximum rows that a node of the tree shows at first, and then at each "more". */
 const FACET_ROWS = 50;
-/** Maximum edges of the graph. */
+/** Maximum edges of the graph and of its table. */
 const MOST_EDGES = 30;
-const GRAPH_BOX = { width: 170, height: 34, across: 110, down: 16 };
+/** The graph leaves out edges below this share of the time of all edges. The table has them. */
+const LEAST_EDGE_SHARE = 0.005;
+const GRAPH_BOX = { width: 170, height: 34, across: 100, down: 16 };
+/** Height of an edge between the boxes of a layer. */
+const GRAPH_LANE = 14;
 
 /**
  * Row of the tree. `children` are made when the row is opened first.
@@ -62,6 +66,18 @@ function wakerName(data, row) {
 }
 
 /**
+ * Returns the name of a thread, or the name that it shares with threads of its process.
+ * @param {Page.Data} data
+ * @param {number} thread
+ * @param {boolean} byName
+ * @returns {string}
+ */
+function sleeperName(data, thread, byName) {
+  const { name, label, pid } = data.threads[thread];
+  return byName ? `${name} ${pid}` : label;
+}
+
+/**
  * Returns the text of a sample on a level of the tree: thread, wait, waker, stack.
  * @param {Page.Data} data
  * @param {number} sample
@@ -71,7 +87,7 @@ function wakerName(data, row) {
 export function facetText(data, sample, level) {
   const { samples, waits } = data;
   const wait = samples.wait[sample];
-  if (level === 0) return data.threads[samples.thread[sample]].label;
+  if (level === 0) return sleeperName(data, samples.thread[sample], false);
   if (level === 1) return wait < 0 ? "unknown" : waitText(data, wait);
   if (level === 2) {
     const row = firstWaker(data, sample);
@@ -89,9 +105,10 @@ export function facetText(data, sample, level) {
  * @param {number[]} samples
  * @param {number} level
  * @param {string} above Key of the row above.
+ * @param {boolean} byName Whether threads of one name and process are one.
  * @returns {Facet[]}
  */
-export function divideFacet(selected, samples, level, above) {
+export function divideFacet(selected, samples, level, above, byName) {
   const { data, weight, count } = selected;
   /** @type {Map<string | number, Facet>} */
   const found = new Map();
@@ -100,18 +117,20 @@ export function divideFacet(selected, samples, level, above) {
   const texts = new Map();
   /** @param {number} sample */
   const textOf = (sample) => {
-    const wait = data.samples.wait[sample];
-    const chain = data.samples.chain[sample];
-    const key = level === 1 ? wait : wait * 2 ** 26 + chain;
+    const { wait, chain, thread } = data.samples;
+    const key = level === 0 ? thread[sample] : level === 1 ? wait[sample] : wait[sample] * 2 ** 26 + chain[sample];
     let text = texts.get(key);
-    if (text === undefined) texts.set(key, (text = facetText(data, sample, level)));
+    if (text === undefined) {
+      text = level === 0 ? sleeperName(data, thread[sample], byName) : facetText(data, sample, level);
+      texts.set(key, text);
+    }
     return text;
   };
   for (const sample of samples) {
-    const id = level === 0 ? data.samples.thread[sample] : level === 3 ? data.samples.node[sample] : textOf(sample);
+    const id = level === 3 ? data.samples.node[sample] : textOf(sample);
     let facet = found.get(id);
     if (!facet) {
-      const text = level === 1 || level === 2 ? textOf(sample) : facetText(data, sample, level);
+      const text = level === 3 ? facetText(data, sample, level) : textOf(sample);
       facet = { text, value: 0, count: 0, samples: [], level, key: `${above}/${level === 3 ? id : text}` };
       found.set(id, facet);
     }
@@ -144,11 +163,6 @@ export function wakerGraph(selected, byName) {
     }
     return found;
   };
-  /** @param {number} thread */
-  const threadName = (thread) => {
-    const { name, label, pid } = data.threads[thread];
-    return byName ? `${name} ${pid}` : label;
-  };
   /** @type {Map<number, WakerEdge>} */
   const edges = new Map();
   for (const sample of blockedSamples(selected)) {
@@ -157,8 +171,8 @@ export function wakerGraph(selected, byName) {
     const endedBy = wait < 0 ? -1 : data.waits.endedBy[wait];
     if (row < 0 && endedBy < 0) continue;
     const waker = number(row < 0 ? data.names[endedBy]
-      : data.wakers.thread[row] >= 0 ? threadName(data.wakers.thread[row]) : wakerName(data, row));
-    const sleeper = number(threadName(data.samples.thread[sample]));
+      : data.wakers.thread[row] >= 0 ? sleeperName(data, data.wakers.thread[row], byName) : wakerName(data, row));
+    const sleeper = number(sleeperName(data, data.samples.thread[sample], byName));
     const key = waker * 2 ** 24 + sleeper;
     const edge = edges.get(key);
     if (edge) {
@@ -178,7 +192,9 @@ export function wakerGraph(selected, byName) {
  * Places the nodes of edges in layers: wakers stand left of those that they wake, as far as no
  * circle contradicts. The heavier edge of a circle decides. Equal input gives an equal picture.
  * @param {WakerEdge[]} edges
- * @returns {{ layers: number[][], isBack: boolean[] }} Nodes by layer, and which edges lead back.
+ * @returns {{ layers: number[][], isBack: boolean[], lanes: number[][] }} Nodes by layer, which
+ *   edges lead back, and the places of each edge in the layers that it crosses. Such a place is a
+ *   negative number in `layers`.
  */
 export function layoutLayers(edges) {
   /** @type {Map<number, number[]>} */
@@ -227,24 +243,44 @@ export function layoutLayers(edges) {
   /** @type {number[][]} */
   const layers = [];
   for (const [node, of] of layer) (layers[of] ??= []).push(node);
+  // A long edge has a place in each layer between its ends, so that it does not cross boxes.
+  /** @type {WakerEdge[]} */
+  const parts = [];
+  let places = 0;
+  const lanes = edges.map(({ waker, sleeper, value, count }, at) => {
+    /** @type {number[]} */
+    const lane = [];
+    if (isBack[at]) return lane;
+    let from = waker;
+    for (let of = (layer.get(waker) ?? 0) + 1; of < (layer.get(sleeper) ?? 0); of++) {
+      const place = -1 - places++;
+      layers[of].push(place);
+      weights.set(place, value);
+      lane.push(place);
+      parts.push({ waker: from, sleeper: place, value, count });
+      from = place;
+    }
+    parts.push({ waker: from, sleeper, value, count });
+    return lane;
+  });
   /** @param {number} node */
   const weight = (node) => weights.get(node) ?? 0;
   for (const nodes of layers) nodes.sort((one, other) => weight(other) - weight(one) || one - other);
-  // Nodes move towards the middle of their neighbours, once from the left and once from the right.
+  // Nodes move towards the middle of their neighbours, from the left and from the right.
   /** @type {Map<number, number>} */
   const place = new Map();
   const store = () => layers.forEach((nodes) => nodes.forEach((node, at) => place.set(node, at)));
   store();
-  for (const isForward of [true, false]) {
+  for (const isForward of [true, false, true, false]) {
     for (const nodes of isForward ? layers : [...layers].reverse()) {
       /** @type {Map<number, number>} */
       const middle = new Map();
       for (const node of nodes) {
         let sum = 0;
         let total = 0;
-        for (const { waker, sleeper, value } of edges) {
-          const other = isForward ? (sleeper === node ? waker : -1) : waker === node ? sleeper : -1;
-          if (other < 0 || other === node) continue;
+        for (const { waker, sleeper, value } of parts) {
+          const other = isForward ? (sleeper === node ? waker : null) : waker === node ? sleeper : null;
+          if (other === null) continue;
           sum += value * (place.get(other) ?? 0);
           total += value;
         }
@@ -254,7 +290,7 @@ export function layoutLayers(edges) {
       store();
     }
   }
-  return { layers, isBack };
+  return { layers, isBack, lanes };
 }
 
 /**
@@ -284,7 +320,7 @@ export function makeWakersView() {
   const childrenOf = (facet) => {
     let found = divided.get(facet.key);
     if (!found) {
-      found = divideFacet(app.selected, facet.samples, facet.level + 1, facet.key);
+      found = divideFacet(app.selected, facet.samples, facet.level + 1, facet.key, byName.checked);
       divided.set(facet.key, found);
     }
     return found;
@@ -303,7 +339,8 @@ export function makeWakersView() {
       element("span", { class: "facet-value" }, app.value(facet.value)),
       element("span", { class: "facet-share" }, formatShare(facet.value, whole)), bar,
       element("bdi", {}, facet.text),
-      element("span", { class: "dim" }, ` ${formatCount(facet.count)} ${facet.count === 1 ? "wait" : "waits"}`));
+      // Short stays have time, but are not counted.
+      element("span", { class: "dim" }, facet.count === 0 ? "" : ` ${formatCount(facet.count)} ${facet.count === 1 ? "wait" : "waits"}`));
     keys.set(row, { key: facet.key, level: facet.level, act: () => toggle(facet) });
     return row;
   };
@@ -431,37 +468,47 @@ export function makeWakersView() {
 
   const drawGraph = () => {
     const all = wakerGraph(app.selected, byName.checked);
-    const edges = all.edges.slice(0, MOST_EDGES);
-    if (edges.length === 0) {
+    const listed = all.edges.slice(0, MOST_EDGES);
+    if (listed.length === 0) {
       graph.replaceChildren(element("p", { class: "dim" }, "No wait of the selection has a known waker."));
       return;
     }
-    const { layers, isBack } = layoutLayers(edges);
-    /** @type {Map<number, { x: number, y: number }>} */
-    const places = new Map();
+    const known = all.edges.reduce((sum, edge) => sum + edge.value, 0);
+    const edges = listed.filter((edge) => edge.value >= known * LEAST_EDGE_SHARE);
+    const { layers, isBack, lanes } = layoutLayers(edges);
     const { width, height, across, down } = GRAPH_BOX;
-    const tallest = layers.reduce((most, nodes) => Math.max(most, nodes.length), 0);
-    layers.forEach((nodes, layer) => nodes.forEach((node, at) => {
-      const shift = ((tallest - nodes.length) * (height + down)) / 2;
-      places.set(node, { x: 40 + layer * (width + across), y: 30 + shift + at * (height + down) });
-    }));
-    const backs = isBack.filter(Boolean).length;
-    const bottom = 30 + tallest * (height + down);
-    const size = { width: 80 + layers.length * (width + across) - across, height: bottom + 14 * backs + 10 };
+    /** @param {number} node */
+    const heightOf = (node) => (node < 0 ? GRAPH_LANE : height);
+    /** @param {number[]} nodes */
+    const tallOf = (nodes) => nodes.reduce((sum, node) => sum + heightOf(node) + down, -down);
+    const tallest = layers.reduce((most, nodes) => Math.max(most, tallOf(nodes)), 0);
+    /** Left upper corners. @type {Map<number, { x: number, y: number }>} */
+    const places = new Map();
+    layers.forEach((nodes, layer) => {
+      let y = 34 + (tallest - tallOf(nodes)) / 2;
+      for (const node of nodes) {
+        places.set(node, { x: 40 + layer * (width + across), y });
+        y += heightOf(node) + down;
+      }
+    });
+    const backs = edges.filter((edge, at) => isBack[at] && edge.waker !== edge.sleeper).length;
+    const bottom = 34 + tallest + 24;
+    const size = { width: 80 + layers.length * (width + across) - across, height: bottom + 18 * backs };
     const heaviest = edges[0].value;
     const svg = svgElement("svg", {
       width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`, role: "img",
-      "aria-label": "Graph of the heaviest pairs of waker and sleeping thread. The table below has the same pairs.",
+      "aria-label": "Graph of the heaviest pairs of waker and woken thread. The table below has the same pairs.",
     });
     svg.append(svgElement("defs", {}, svgElement("marker", {
-      id: "waker-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8,
+      id: "waker-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9,
       orient: "auto", markerUnits: "userSpaceOnUse",
     }, svgElement("path", { d: "M0,0 L8,4 L0,8 z", class: "edge-head" }))));
+    const texts = [];
     let back = 0;
-    edges.forEach((edge, at) => {
+    for (const [at, edge] of edges.entries()) {
       const one = places.get(edge.waker);
       const other = places.get(edge.sleeper);
-      if (!one || !other) return;
+      if (!one || !other) continue;
       const from = { x: one.x + width, y: one.y + height / 2 };
       const to = { x: other.x, y: other.y + height / 2 };
       let path;
@@ -469,32 +516,44 @@ export function makeWakersView() {
       if (edge.waker === edge.sleeper) {
         const top = one.y - 14;
         path = `M${one.x + width - 30},${one.y} C${one.x + width - 25},${top - 8} ${one.x + 25},${top - 8} ${one.x + 30},${one.y}`;
-        middle = { x: one.x + width / 2, y: top + 3 };
+        middle = { x: one.x + width / 2, y: top };
       } else if (isBack[at]) {
-        const low = bottom + 14 * back++;
+        const low = bottom + 18 * back++;
         path = `M${from.x},${from.y} C${from.x + 50},${from.y} ${from.x + 50},${low} ${from.x},${low} `
           + `L${to.x},${low} C${to.x - 50},${low} ${to.x - 50},${to.y} ${to.x},${to.y}`;
-        middle = { x: (from.x + to.x) / 2, y: low - 2 };
+        middle = { x: (from.x + to.x) / 2, y: low - 3 };
       } else {
-        path = `M${from.x},${from.y} C${from.x + across / 2},${from.y} ${to.x - across / 2},${to.y} ${to.x},${to.y}`;
-        // Texts of edges that end at one box stand apart.
-        middle = { x: from.x + (to.x - from.x) * 0.4, y: from.y + (to.y - from.y) * 0.35 - 3 };
+        let { x, y } = from;
+        path = `M${x},${y}`;
+        /** @param {number} toX @param {number} toY */
+        const curve = (toX, toY) => ` C${(x + toX) / 2},${y} ${(x + toX) / 2},${toY} ${toX},${toY}`;
+        for (const place of lanes[at]) {
+          const lane = places.get(place);
+          if (!lane) continue;
+          path += curve(lane.x, lane.y + GRAPH_LANE / 2);
+          [x, y] = [lane.x + width, lane.y + GRAPH_LANE / 2];
+          path += ` L${x},${y}`;
+        }
+        path += curve(to.x, to.y);
+        middle = { x: (x + to.x) / 2, y: (y + to.y) / 2 - 3 };
       }
       const text = `${all.names[edge.waker]} woke ${all.names[edge.sleeper]}: ${app.value(edge.value)}, ${formatCount(edge.count)} waits`;
       svg.append(svgElement("path", {
-        d: path, class: isBack[at] ? "edge edge-back" : "edge", "stroke-width": (1 + (7 * edge.value) / heaviest).toFixed(1),
+        d: path, class: isBack[at] ? "edge edge-back" : "edge", "stroke-width": (1 + (6 * edge.value) / heaviest).toFixed(1),
         "marker-end": "url(#waker-arrow)",
       }, svgElement("title", {}, text)));
-      svg.append(svgElement("text", { x: middle.x, y: middle.y, class: "edge-text", "text-anchor": "middle" }, app.value(edge.value)));
-    });
+      texts.push(svgElement("text", { x: middle.x, y: middle.y, class: "edge-text", "text-anchor": "middle" }, app.value(edge.value)));
+    }
     for (const [node, { x, y }] of places) {
+      if (node < 0) continue;
       const name = all.names[node];
       svg.append(svgElement("g", {}, svgElement("title", {}, name),
         svgElement("rect", { x, y, width, height, rx: 4, class: "graph-box" }),
         svgElement("text", { x: x + 8, y: y + height / 2 + 4, class: "graph-text" }, name.length > 24 ? `${name.slice(0, 23)}…` : name)));
     }
+    svg.append(...texts);
     const body = element("tbody");
-    for (const edge of edges) {
+    for (const edge of listed) {
       body.append(element("tr", {}, element("td", {}, element("bdi", {}, all.names[edge.waker])),
         element("td", {}, element("bdi", {}, all.names[edge.sleeper])),
         element("td", {}, app.value(edge.value)), element("td", {}, formatShare(edge.value, whole)),
@@ -505,7 +564,7 @@ export function makeWakersView() {
     for (const title of ["Waker", "Woken thread", "Time", "Share", "Waits"]) header.append(element("th", { scope: "col" }, title));
     graph.replaceChildren(
       element("p", { class: "dim" }, "An arrow leads from a waker to the thread that it woke. The time is what the woken thread waited."
-        + (backs > 0 ? " Dashed arrows close a circle." : "") + (rest > 0 ? ` ${formatCount(rest)} lighter pairs are not drawn.` : "")),
+        + (isBack.includes(true) ? " Dashed arrows close a circle." : "") + (rest > 0 ? ` Lighter pairs are not drawn: ${formatCount(rest)}.` : "")),
       element("div", { class: "graph-scroller", tabindex: 0, role: "region", "aria-label": "Graph of wakers" }, svg),
       element("details", {}, element("summary", {}, "The pairs as a table"), element("table", {}, element("thead", {}, header), body)));
   };
@@ -517,8 +576,8 @@ export function makeWakersView() {
     mount(root, given) {
       app = given;
       byName.addEventListener("change", () => app.setOption("wakers.by", byName.checked ? "name" : "thread", "replace"));
-      root.append(line, tree, element("h3", {}, "Who wakes whom"),
-        element("label", {}, byName, " Threads of one name in one process as one"), graph);
+      root.append(line, element("p", {}, element("label", {}, byName, " Show threads of one name in one process as one")), tree,
+        element("h3", {}, "Who wakes whom"), graph);
       tree.addEventListener("click", (event) => {
         const item = /** @type {HTMLElement} */ (event.target).closest("[role=treeitem]");
         const isButton = event.target instanceof HTMLButtonElement;
@@ -532,17 +591,15 @@ export function makeWakersView() {
       const by = app.option("wakers.by");
       if (selected === seen && by === seenBy) return;
       byName.checked = by === "" ? selected.data.threads.length > MOST_EDGES : by === "name";
-      if (selected !== seen) {
-        seen = selected;
-        whole = selected.byState[3];
-        const roots = divideFacet(selected, blockedSamples(selected), 0, "");
-        divided = new Map([["", roots]]);
-        line.textContent = roots.length === 0
-          ? "The selection has no blocked time. Perhaps a filter hides it."
-          : `Blocked ${app.value(whole)}: thread, wait, waker, stack. Shares are of this time.`;
-        drawTree();
-      }
+      seen = selected;
       seenBy = by;
+      whole = selected.byState[3];
+      const roots = divideFacet(selected, blockedSamples(selected), 0, "", byName.checked);
+      divided = new Map([["", roots]]);
+      line.textContent = roots.length === 0
+        ? "The selection has no blocked time. Perhaps a filter hides it."
+        : `Blocked ${app.value(whole)}, by thread, wait, waker and stack. Shares are of this time.`;
+      drawTree();
       drawGraph();
     },
     keys: [["↑ ↓ → ←", "go through the tree of waits, open and close rows"], ["Enter", "open or close a row"]],
