@@ -2,6 +2,9 @@
 
 import { NodeTable } from "./data.js";
 
+/** Number of blocked time without work, as a state of its own. */
+export const IDLE_STATE = 4;
+
 /**
  * Sums of a tree, by state and node. Arrays of states without time are null.
  * @typedef {{ self: (Float64Array | null)[], total: (Float64Array | null)[], all: Float64Array, allSelf: Float64Array, reason: Uint8Array, vote: Float64Array }} TreeSums
@@ -14,19 +17,20 @@ import { NodeTable } from "./data.js";
  * @param {Page.Tree} tree
  * @param {Int32Array} node Node of each sample.
  * @param {Float64Array} weight Value of each sample.
- * @param {Page.Samples} samples
+ * @param {Uint8Array} state State of each sample, or IDLE_STATE.
+ * @param {Uint8Array} reasons Reason of each sample.
  * @returns {TreeSums}
  */
-export function sumTree(tree, node, weight, samples) {
-  const { state, reason: reasons } = samples;
+export function sumTree(tree, node, weight, state, reasons) {
   /** @type {(Float64Array | null)[]} */
-  const self = [null, null, null, null];
+  const self = [null, null, null, null, null];
   const reason = new Uint8Array(tree.count);
   const vote = new Float64Array(tree.count);
   for (let row = 0; row < weight.length; row++) {
     const value = weight[row];
     if (value === 0) continue;
     const at = node[row];
+    if (at < 0) continue;
     const sums = (self[state[row]] ??= new Float64Array(tree.count));
     sums[at] += value;
     if (state[row] === 3) castVote(reason, vote, at, reasons[row], value);
@@ -381,7 +385,6 @@ export class CallersTree {
     this.known = [null];
     /** @type {number[][]} */
     this.totals = [this.sum(starts)];
-    this.isRootUp = false;
   }
 
   /**
@@ -457,7 +460,7 @@ export class CallersTree {
   /** @param {number} node */
   all(node) {
     const totals = this.totals[node];
-    return totals[0] + totals[1] + totals[2] + totals[3];
+    return totals[0] + totals[1] + totals[2] + totals[3] + totals[4];
   }
 
   /**

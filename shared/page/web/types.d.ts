@@ -360,6 +360,10 @@ declare namespace Page {
     update(app: App): void;
     /** Handles a key that no field took. Returns whether the view used it. */
     key?(event: KeyboardEvent, app: App): boolean;
+    /** Goes to the next (1) or the previous (-1) match of the search. */
+    stepMatch?(direction: number, app: App): void;
+    /** Place among the matches, such as `3/17`, or "" without matches. */
+    matchPlace?(app: App): string;
     /** Keys for the help, with what they do. */
     keys?: [string, string][];
   }
