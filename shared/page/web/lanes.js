@@ -310,6 +310,8 @@ export function makeLanesView() {
   /** @type {LaneSums} */
   let sums = { kind: new Uint8Array(0), before: [] };
   let sumsOf = "";
+  /** Time that the selection shows, by thread. @type {Float64Array} */
+  let laneWeights = new Float64Array(0);
   /** Samples that the selection shows. @type {Uint8Array} */
   let isShown = new Uint8Array(0);
   /** What is visible, in ns. */
@@ -342,6 +344,7 @@ export function makeLanesView() {
   const tip = element("div", { class: "tip", hidden: true });
   const fromField = /** @type {HTMLInputElement} */ (element("input", { type: "number", step: "any", min: 0 }));
   const toField = /** @type {HTMLInputElement} */ (element("input", { type: "number", step: "any", min: 0 }));
+  const order = /** @type {HTMLSelectElement} */ (element("select"));
   const clear = button("Whole time", () => app.setState({ range: null }, "push"));
 
   const whole = () => Math.max(1, app.data.meta.lengthNs);
@@ -438,7 +441,8 @@ export function makeLanesView() {
       const at = column * LANE_KINDS;
       most = Math.max(most, (population[at] + population[at + 1] + population[at + 2]) / step);
     }
-    most = Math.max(1, Math.ceil(most));
+    // Rounding errors of the sums are no thread.
+    most = Math.max(1, Math.ceil(most - 1e-6));
     const variables = ["--running", "--runnable", "--blocked"];
     const tops = new Float64Array(columns);
     for (let kind = 0; kind < 3; kind++) {
@@ -598,6 +602,8 @@ export function makeLanesView() {
       if (events.first.length > 0) {
         brush.fillStyle = text;
         for (let event = events.first[thread]; event < events.first[thread + 1]; event++) {
+          // Lanes show starts and ends.
+          if (events.change[event] < 3) continue;
           const x = xOf(events.time[event]);
           if (x >= LANE_GUTTER && x <= width) brush.fillRect(x - 1, top + 1, 2, LANE_HEIGHT - 2);
         }
@@ -971,7 +977,7 @@ export function makeLanesView() {
       if (weights[thread] > 0 || keys.has(data.threads[thread].key)) lanes.push(thread);
       else if (first[thread] < first[thread + 1]) left++;
     }
-    lanes.sort((one, other) => weights[other] - weights[one] || one - other);
+    laneWeights = weights;
     const lost = data.losses.times;
     note.textContent = [
       left === 0 ? "" : left === 1 ? "1 thread has no lane: the filters hide all of its time."
@@ -979,6 +985,18 @@ export function makeLanesView() {
       lost === 0 ? "" : `${formatCount(lost)} rows of the timeline were lost. They are gaps in the lanes.`,
     ].join(" ").trim();
     note.hidden = note.textContent === "";
+  };
+
+  const sortLanes = () => {
+    const { threads } = app.data;
+    const by = app.option("timeline.order");
+    order.value = by;
+    /** @param {number} one @param {number} other */
+    const name = (one, other) => (threads[one].name < threads[other].name ? -1 : threads[one].name > threads[other].name ? 1 : 0);
+    lanes.sort((one, other) => {
+      if (by === "start") return threads[one].startedNs - threads[other].startedNs || one - other;
+      return (by === "name" ? name(one, other) : 0) || laneWeights[other] - laneWeights[one] || one - other;
+    });
   };
 
   return {
@@ -1002,7 +1020,11 @@ export function makeLanesView() {
       }
       const tools = element("div", { class: "actions" },
         button("Zoom in", () => zoom(0.5), { title: "w" }), button("Zoom out", () => zoom(2), { title: "s" }),
-        button("Zoom to all", () => look(0, whole()), { title: "0" }), ...labels, clear);
+        button("Zoom to all", () => look(0, whole()), { title: "0" }), ...labels, clear, element("label", {}, "Order of lanes: ", order));
+      for (const [value, words] of [["", "most time first"], ["start", "first started first"], ["name", "by name"]]) {
+        order.append(element("option", { value }, words));
+      }
+      order.addEventListener("change", () => app.setOption("timeline.order", order.value, "replace"));
       root.append(tools, legend, note,
         element("div", { class: "lanes-and-panel" }, element("div", { class: "lanes-column" }, minimap, scroller), panel), tip,
         element("p", { class: "dim" }, "Drag to choose a time range; it filters every view. Click an interval for its stack and its waker. "
@@ -1067,6 +1089,8 @@ export function makeLanesView() {
     update(given) {
       app = given;
       prepareSums();
+      sortLanes();
+      tip.hidden = true;
       const { data, state } = app;
       const limits = state.range;
       fromField.value = limits ? String(limits[0] / 1e9) : "";
