@@ -172,6 +172,8 @@ export function makeCompareView() {
   let seen = [null, null];
   /** @type {Change[]} */
   let changes = [];
+  /** The changes that are listed. @type {Change[] | null} */
+  let shown = null;
   /** @type {Change[]} */
   let listed = [];
   let shownAs = "";
@@ -201,6 +203,19 @@ export function makeCompareView() {
   const rate = (value) => `${app.value(value)}/s`;
   /** @param {number} value */
   const signed = (value) => (value === 0 ? "0" : `${value < 0 ? "−" : "+"}${rate(Math.abs(value))}`);
+
+  /**
+   * Finds the changes if the selection is a new one, and returns whether it is.
+   * @param {Page.Selected} before
+   * @param {Page.Selected} after
+   */
+  const findNew = (before, after) => {
+    if (after === seen[0] && before === seen[1]) return false;
+    seen = [after, before];
+    changes = findChanges(before, after);
+    largest = changes.reduce((most, change) => Math.max(most, Math.abs(change.difference)), 0) || 1;
+    return true;
+  };
 
   const drawHead = () => {
     const [key, direction] = app.option("compare.sort").split(".");
@@ -232,7 +247,6 @@ export function makeCompareView() {
     if (key === "change") listed.sort((one, other) => up * (one.difference - other.difference));
     if (key === "before") listed.sort((one, other) => up * (one.before - other.before));
     if (key === "after") listed.sort((one, other) => up * (one.after - other.after));
-    largest = changes.reduce((most, change) => Math.max(most, Math.abs(change.difference)), 0) || 1;
     const sure = changes.filter((change) => change.isSignificant).length;
     line.textContent = `${formatCount(listed.length)} of ${formatCount(changes.length)} rows are listed. `
       + `${formatCount(sure)} ${sure === 1 ? "change is" : "changes are"} beyond chance, at a level of 99 %. `
@@ -268,10 +282,6 @@ export function makeCompareView() {
   };
 
   const applyColours = () => {
-    if (!colour.checked) {
-      app.colouring = null;
-      return;
-    }
     /** @type {Map<string, { difference: number, variance: number }>} */
     const sums = new Map();
     for (const change of changes) {
@@ -315,6 +325,17 @@ export function makeCompareView() {
         element("label", {}, colour, " Colour the flame graph by change")),
         element("p", {}, CHANGE_LEGEND), line, scroller);
     },
+    prepare(given) {
+      app = given;
+      const { before, data, selected, selectedBefore } = app;
+      const isWanted = app.option("compare.colour") === "change";
+      if (!isWanted || !before || !selectedBefore || whyNotComparable(before, data) !== "") {
+        app.colouring = null;
+        return;
+      }
+      const isNew = findNew(selectedBefore, selected);
+      if (isNew || app.colouring === null) applyColours();
+    },
     update(given) {
       app = given;
       const { before, data, selected, selectedBefore } = app;
@@ -325,16 +346,15 @@ export function makeCompareView() {
         intro.textContent = `${why} So the captures cannot be compared.`;
         return;
       }
-      const isNew = selected !== seen[0] || selectedBefore !== seen[1];
+      const isNew = findNew(selectedBefore, selected) || shown !== changes;
       if (isNew) {
-        seen = [selected, selectedBefore];
-        changes = findChanges(selectedBefore, selected);
+        shown = changes;
         /** @param {Page.Data} of */
         const described = (of) => `${(of.meta.lengthNs / 1e9).toFixed(3)} s of ${of.meta.targets} on ${of.meta.host}`;
         intro.textContent = `Before: ${described(before)}. After: ${described(data)}.`
           + (app.state.range ? " The time range applies to the later capture only." : "");
       }
-      const wanted = app.option("compare.colour") === "change";
+      colour.checked = app.option("compare.colour") === "change";
       const key = [app.state.search, app.option("compare.sort"), app.option("compare.show")].join("\n");
       if (isNew || key !== shownAs) {
         shownAs = key;
@@ -344,10 +364,6 @@ export function makeCompareView() {
         rows ??= new VirtualRows(scroller, table, COLUMNS.length, cells, open);
         rows.reset(listed.length);
       }
-      if (wanted !== colour.checked || isNew) {
-        colour.checked = wanted;
-        applyColours();
-      } else if (wanted !== (app.colouring !== null)) applyColours();
     },
     keys: [["↑ ↓ Page Home End", "go through the changes"], ["Enter", "show the function in the flame graph"]],
   };

@@ -187,6 +187,7 @@ class ScopePage {
       this.mounted.add(current.id);
       current.mount(this.panelOf(current), this);
     }
+    for (const view of this.views) view.prepare?.(this);
     current.update(this);
     this.showStep();
   }

@@ -483,6 +483,13 @@ export function makeTableView() {
       }
       drawDetail();
     },
+    stepMatch(direction) {
+      if (app.state.search !== "" && order.length > 0) rows.goTo((rows.active + direction + order.length) % order.length);
+    },
+    matchPlace(given) {
+      if (given.state.search === "" || order.length === 0) return "";
+      return `${formatCount(rows.active + 1)}/${formatCount(order.length)}`;
+    },
     keys: [
       ["↑ ↓ Page Home End", "go through the rows of the table"],
       ["Enter", "show callers and callees of the function"],

@@ -358,6 +358,8 @@ declare namespace Page {
     mount(root: HTMLElement, app: App): void;
     /** Shows the state. It is called only while the view is visible, and after each change then. */
     update(app: App): void;
+    /** Is called before each update of any view, also if this view is not visible. */
+    prepare?(app: App): void;
     /** Handles a key that no field took. Returns whether the view used it. */
     key?(event: KeyboardEvent, app: App): boolean;
     /** Goes to the next (1) or the previous (-1) match of the search. */
