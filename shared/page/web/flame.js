@@ -474,7 +474,7 @@ class FlameGraph {
     const tile = /** @type {HTMLCanvasElement} */ (element("canvas", { width: 8, height: 8 }));
     const context = tile.getContext("2d");
     if (context === null) return null;
-    context.strokeStyle = "rgba(0, 0, 0, 0.22)";
+    context.strokeStyle = "rgba(0, 0, 0, 0.17)";
     context.lineWidth = 1.5;
     for (const shift of [-8, 0, 8]) {
       context.moveTo(shift, 8);
@@ -578,7 +578,8 @@ class FlameGraph {
     const { part } = row;
     const place = { part, node };
     const fn = part.tree.fn(node);
-    const isMatch = isSearching && fn >= 0 && this.matched[fn] === 1;
+    const matched = isSearching ? this.functionAt(place) : -1;
+    const isMatch = matched >= 0 && this.matched[matched] === 1;
     const isFaded = isSearching ? !isMatch : row.isFaded;
     /** Ends and tones of the coloured parts. @type {{ end: number, isDark: boolean }[]} */
     const spans = [];
@@ -739,7 +740,7 @@ class FlameGraph {
       const about = [functions.modules[fn], kind].filter((text) => text !== "").join(", ");
       if (about !== "") lines.push(about);
     }
-    const ownText = this.isInverted() || place.part.isAbove ? "" : `, ${app.value(tree.self(place.node))} of it in the function itself`;
+    const ownText = fn < 0 || this.isInverted() || place.part.isAbove ? "" : `, ${app.value(tree.self(place.node))} of it in the function itself`;
     lines.push(`${app.value(all)}, ${formatShare(all, app.selected.shown)} of what is shown${ownText}`);
     const states = STATE_ORDER.flatMap((state) => {
       const value = tree.total(place.node, state);
@@ -1265,9 +1266,10 @@ export function fitName(name, most) {
   if (name.length <= most) return name;
   const short = shortName(name);
   if (short.length <= most) return short;
-  const place = Math.max(short.lastIndexOf("::") + 2, short.lastIndexOf("/") + 1, short.lastIndexOf(":") + 1);
+  if (short.startsWith("[")) return `${short.slice(0, most - 1)}…`;
+  const place = Math.max(short.lastIndexOf("/"), short.lastIndexOf(":")) + 1;
   const last = short.slice(place);
-  if (place > 1 && last.length > 0 && last.length + 1 <= most) {
+  if (place > 0 && last.length > 0 && last.length + 1 <= most) {
     // As much of the path's end as fits.
     return `…${short.slice(short.length - most + 1)}`;
   }

@@ -14,7 +14,19 @@ const MODULES = [
 
 /** @param {string} name */
 const source = (name) => readFileSync(new URL(name, WEB), "utf8");
-const script = MODULES.map((name) => source(`${name}.js`).replace(/^import [^;]*;\n/gm, "").replace(/^export /gm, "")).join("");
+/** Leaves out comments that have lines of their own. @param {string} text */
+const withoutComments = (text) => {
+  const lines = [];
+  let isComment = false;
+  for (const line of text.split("\n")) {
+    const start = line.trimStart();
+    const isStart = start.startsWith("/**") && (start.endsWith("*/") || !start.includes("*/"));
+    if (!isComment && !isStart && !start.startsWith("//") && start !== "") lines.push(line);
+    isComment = (isComment || isStart) && !start.includes("*/");
+  }
+  return `${lines.join("\n")}\n`;
+};
+const script = MODULES.map((name) => withoutComments(source(`${name}.js`).replace(/^import [^;]*;\n/gm, "").replace(/^export /gm, ""))).join("");
 const style = source("page.css") + source("views.css");
 /** @param {string} text */
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
