@@ -709,7 +709,7 @@ export function makeLanesView() {
     const sample = state === 4 ? -1 : intervals.sample[row];
     const wait = sample < 0 ? -1 : data.samples.wait[sample];
     const children = [];
-    children.push(element("h3", {}, element("bdi", {}, data.threads[chosenThread].label)));
+    children.push(element("h2", {}, element("bdi", {}, data.threads[chosenThread].label)));
     const facts = element("dl");
     /** @param {string} name @param {string} value */
     const fact = (name, value) => facts.append(element("dt", {}, name), element("dd", {}, element("bdi", {}, value)));
@@ -778,7 +778,7 @@ export function makeLanesView() {
       const names = stackNames(app.data, node).reverse();
       list.append(element("li", {}, `${formatCount(count)}: `, element("bdi", {}, names.slice(0, 4).join(" ← ") || "[no stack]")));
     }
-    return [element("h4", {}, `${formatCount(total)} CPU ${total === 1 ? "sample" : "samples"}`), list];
+    return [element("h3", {}, `${formatCount(total)} CPU ${total === 1 ? "sample" : "samples"}`), list];
   };
 
   /**
@@ -820,7 +820,7 @@ export function makeLanesView() {
       at = longest;
     }
     if (list.childElementCount === 0) return [];
-    return [element("h4", {}, "Chain of wakers"), list];
+    return [element("h3", {}, "Chain of wakers"), list];
   };
 
   /** @param {number} row */

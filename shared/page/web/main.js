@@ -116,7 +116,8 @@ class ScopePage {
         return;
       }
       tab.setAttribute("aria-controls", `view-${view.id}`);
-      this.panels.append(element("section", { id: `view-${view.id}`, role: "tabpanel", "aria-labelledby": `tab-${view.id}`, class: `view view-${view.id}`, hidden: true }));
+      this.panels.append(element("section", { id: `view-${view.id}`, role: "tabpanel", "aria-labelledby": `tab-${view.id}`, class: `view view-${view.id}`, hidden: true },
+        element("h1", { class: "offscreen" }, view.title)));
     });
     this.step.append(
       button("‹", () => this.stepMatch(-1), { "aria-label": "Previous match", title: "Previous match (N)" }),

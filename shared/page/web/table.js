@@ -430,7 +430,7 @@ export function makeTableView() {
       }));
     const kind = app.data.functions.modules[fn];
     detail.replaceChildren(
-      element("h3", {}, element("bdi", {}, chosen)),
+      element("h2", {}, element("bdi", {}, chosen)),
       element("p", {}, `Total ${app.value(total)}, ${formatShare(total, app.selected.shown)} of what is shown; `
         + `self ${app.value(self)}.${kind === "" ? "" : ` In ${kind}.`}`),
       actions,

@@ -358,7 +358,7 @@ export function makeWakersView() {
       const names = stackNames(data, node);
       const lines = element("ol", { class: "stack" });
       for (const name of names.slice().reverse()) lines.append(element("li", {}, element("bdi", {}, name)));
-      return element("div", {}, element("h4", {}, title), lines,
+      return element("div", {}, element("h3", {}, title), lines,
         button("Copy as folded text", () => app.copy(names.join(";"))));
     };
     box.append(list("Stack of the waiting thread", data.samples.node[sample]));
@@ -577,7 +577,7 @@ export function makeWakersView() {
       app = given;
       byName.addEventListener("change", () => app.setOption("wakers.by", byName.checked ? "name" : "thread", "replace"));
       root.append(line, element("p", {}, element("label", {}, byName, " Show threads of one name in one process as one")), tree,
-        element("h3", {}, "Who wakes whom"), graph);
+        element("h2", {}, "Who wakes whom"), graph);
       tree.addEventListener("click", (event) => {
         const item = /** @type {HTMLElement} */ (event.target).closest("[role=treeitem]");
         const isButton = event.target instanceof HTMLButtonElement;
