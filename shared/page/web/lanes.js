@@ -3,6 +3,7 @@ import { element, button, styleVariable } from "./dom.js";
 import { STATE_NAMES, REASON_NAMES, formatTime, formatShare, formatCount } from "./format.js";
 import { waitText, wakerText, stackNames } from "./data.js";
 import { select } from "./selection.js";
+import { stackElement } from "./table.js";
 
 /** What a lane shows: running, runnable, blocked, and time that the selection hides. */
 const LANE_KINDS = 4;
@@ -16,12 +17,14 @@ const LANE_AXIS = 22;
 const MINIMAP_HEIGHT = 60;
 /** Maximum cells (threads times columns) of the minimap. */
 const MINIMAP_CELLS = 400_000;
-/** Maximum pieces into which the search for what a wait waited for divides it. */
-const PATH_PIECES = 20_000;
+/** Maximum intervals that the search for what a wait waited for looks at. */
+const PATH_ROWS = 1_000_000;
 /** Maximum wakers in a row that the search follows. */
 const PATH_DEPTH = 32;
 /** Maximum wakers of wakers that the panel lists. */
 const CHAIN_STEPS = 8;
+/** Maximum letters of a name that are drawn. */
+const MOST_LETTERS = 200;
 /** Maximum CPU samples of an interval that the panel lists by function. */
 const PANEL_ROWS = 12;
 
@@ -226,18 +229,20 @@ export function waitPath(data, row) {
   /** @typedef {{ thread: number, row: number, begin: number, end: number, up: Piece | null, depth: number }} Piece */
   /** @type {Piece[]} */
   const open = [{ thread: owner, row, begin: start[row], end: start[row] + length[row], up: null, depth: 0 }];
-  let taken = 0;
+  let rows = 0;
   for (let piece = open.pop(); piece; piece = open.pop()) {
     const at = piece;
     let isRepeated = false;
     for (let up = at.up; up; up = up.up) isRepeated ||= up.row === at.row;
-    const waker = at.row < 0 || isRepeated || at.depth >= PATH_DEPTH ? -1 : wakerOfRow(data, at.row);
-    if (waker < 0 || taken++ >= PATH_PIECES || first[waker] === first[waker + 1]) {
+    const waker = isRepeated || at.depth >= PATH_DEPTH || rows >= PATH_ROWS ? -1 : wakerOfRow(data, at.row);
+    if (waker < 0 || first[waker] === first[waker + 1]) {
       count(at.thread, at.row, at.begin, at.end);
       continue;
     }
     eachPart(data, waker, at.begin, at.end, (next, begin, end) => {
-      open.push({ thread: waker, row: next, begin, end, up: at, depth: at.depth + 1 });
+      rows++;
+      if (next < 0 || wakerOfRow(data, next) < 0) count(waker, next, begin, end);
+      else open.push({ thread: waker, row: next, begin, end, up: at, depth: at.depth + 1 });
     });
   }
   return [...parts.values()].sort((one, other) => other.ns - one.ns || one.thread - other.thread || one.state - other.state);
@@ -378,14 +383,22 @@ export function makeLanesView() {
     draw();
     clearTimeout(saving);
     saving = window.setTimeout(() => {
+      saving = 0;
       const isAll = from <= 0 && to >= most;
       const text = isAll ? "" : `${Math.round(from)}-${Math.round(to)}`;
       if (text !== app.option("timeline.window")) app.setOption("timeline.window", text, "replace");
     }, 400);
   };
 
+  /** Returns the middle of the chosen interval if it is visible, or else of what is visible. */
+  const middle = () => {
+    const { start, length } = app.data.times.intervals;
+    const at = chosen < 0 ? -1 : start[chosen] + length[chosen] / 2;
+    return at >= from && at <= to ? at : (from + to) / 2;
+  };
+
   /** @param {number} factor @param {number} [around] */
-  const zoom = (factor, around = (from + to) / 2) => look(around - (around - from) * factor, around + (to - around) * factor);
+  const zoom = (factor, around = middle()) => look(around - (around - from) * factor, around + (to - around) * factor);
 
   const readColours = () => {
     const one = /** @type {HTMLCanvasElement} */ (element("canvas", { width: 1, height: 1 }));
@@ -689,9 +702,9 @@ export function makeLanesView() {
   };
 
   /** @param {number} row @param {number} thread */
-  const choose = (row, thread) => {
+  const choose = (row, thread, how = /** @type {"push" | "replace"} */ ("push")) => {
     const text = row < 0 ? "" : `${app.data.threads[thread].key}@${app.data.times.intervals.start[row]}`;
-    app.setOption("timeline.at", text, "push");
+    app.setOption("timeline.at", text, how);
   };
 
   const drawPanel = () => {
@@ -749,10 +762,7 @@ export function makeLanesView() {
   /** @param {string} title @param {number} node */
   const stackList = (title, node) => {
     const names = stackNames(app.data, node);
-    const list = element("ol", { class: "stack" });
-    for (const name of names.slice().reverse()) list.append(element("li", {}, element("bdi", {}, name)));
-    return element("details", { open: true }, element("summary", {}, `${title} (the last function first)`),
-      names.length === 0 ? element("p", { class: "dim" }, "No frames.") : list,
+    return element("details", { open: true }, element("summary", {}, `${title} (the last function first)`), stackElement(names),
       button("Copy as folded text", () => app.copy(names.join(";"))));
   };
 
@@ -851,7 +861,7 @@ export function makeLanesView() {
     if (thread === undefined) return;
     const { first, start, length } = app.data.times.intervals;
     const [low, high] = [first[thread], first[thread + 1]];
-    let row = chosen >= 0 && chosenThread === thread ? chosen + direction : rowAtTime(start, low, high, from) + (direction > 0 ? 1 : 0);
+    let row = chosen >= 0 && chosenThread === thread ? chosen + direction : rowAtTime(start, low, high, Math.max(from, app.state.range?.[0] ?? 0)) + (direction > 0 ? 1 : 0);
     while (row >= low && row < high && sums.kind[row] === LANE_HIDDEN) row += direction;
     if (row < low || row >= high) {
       app.say("No more intervals in this lane.");
@@ -862,7 +872,7 @@ export function makeLanesView() {
       const size = Math.max(to - from, length[row] * 1.2);
       look((begin + end) / 2 - size / 2, (begin + end) / 2 + size / 2);
     }
-    choose(row, thread);
+    choose(row, thread, "replace");
     app.say(`${app.data.threads[thread].label}: ${intervalTitle(app.data, row)}, ${formatTime(length[row])}`);
   };
 
@@ -1079,7 +1089,8 @@ export function makeLanesView() {
         tip.hidden = !found;
         if (!found) return;
         const { length } = app.data.times.intervals;
-        tip.textContent = `${app.data.threads[found[1]].label}: ${intervalTitle(app.data, found[0])}, ${formatTime(length[found[0]])}`;
+        const title = intervalTitle(app.data, found[0]).slice(0, MOST_LETTERS);
+        tip.textContent = `${app.data.threads[found[1]].label}: ${title}, ${formatTime(length[found[0]])}`;
         tip.style.left = `${Math.min(event.clientX + 12, window.innerWidth - tip.offsetWidth - 8)}px`;
         tip.style.top = `${Math.min(event.clientY + 16, window.innerHeight - tip.offsetHeight - 8)}px`;
       });
@@ -1099,8 +1110,7 @@ export function makeLanesView() {
       const shown = /^(\d+)-(\d+)$/.exec(app.option("timeline.window"));
       const [begin, end] = shown ? [Number(shown[1]), Number(shown[2])] : [0, whole()];
       // A move that is not yet in the link goes on.
-      if (saving === 0 || shown) [from, to] = end > begin ? [begin, Math.min(end, whole())] : [0, whole()];
-      saving = 0;
+      if (saving === 0) [from, to] = end > begin ? [begin, Math.min(end, whole())] : [0, whole()];
       const text = app.option("timeline.at");
       const cut = text.lastIndexOf("@");
       const thread = cut < 0 ? -1 : data.threads.findIndex(({ key }) => key === text.slice(0, cut));
@@ -1174,7 +1184,7 @@ function intervalTitle(data, row) {
  * @param {number} width
  */
 function textIn(brush, text, x, y, width) {
-  let shown = text.length > 200 ? text.slice(0, 200) : text;
+  let shown = text.slice(0, MOST_LETTERS);
   const size = brush.measureText(shown).width;
   if (size > width) {
     // Letters have about the same width.

@@ -6,6 +6,9 @@ import { makeMatcher } from "./search.js";
 /** Number of columns of `functionTotals`: the states 0 to 3. */
 const STATES = 4;
 
+/** Maximum functions of a stack that a list has. */
+const MOST_FRAMES = 300;
+
 /** Maximum rows of the lists of callers and callees. */
 const MOST_NEIGHBOURS = 200;
 
@@ -259,6 +262,19 @@ export function sortHeader(text, order, act) {
   cell.append(button(text, act, { class: "sort" }));
   if (mark !== "") cell.append(element("span", { "aria-hidden": "true" }, mark));
   return cell;
+}
+
+/**
+ * Returns a list of the functions of a stack, the last function first.
+ * @param {string[]} names Root first.
+ * @returns {HTMLElement}
+ */
+export function stackElement(names) {
+  if (names.length === 0) return element("p", { class: "dim" }, "No frames.");
+  const list = element("ol", { class: "stack" });
+  for (const name of names.slice(-MOST_FRAMES).reverse()) list.append(element("li", {}, element("bdi", {}, name)));
+  const rest = names.length - MOST_FRAMES;
+  return rest <= 0 ? list : element("div", {}, list, element("p", { class: "dim" }, `${formatCount(rest)} more`));
 }
 
 /**

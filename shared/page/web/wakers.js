@@ -2,6 +2,7 @@
 import { element, svgElement, button } from "./dom.js";
 import { formatCount, formatShare } from "./format.js";
 import { waitText, wakerText, stackNames } from "./data.js";
+import { stackElement } from "./table.js";
 
 /** Maximum rows that a node of the tree shows at first, and then at each "more". */
 const FACET_ROWS = 50;
@@ -356,9 +357,7 @@ export function makeWakersView() {
     /** @param {string} title @param {number} node */
     const list = (title, node) => {
       const names = stackNames(data, node);
-      const lines = element("ol", { class: "stack" });
-      for (const name of names.slice().reverse()) lines.append(element("li", {}, element("bdi", {}, name)));
-      return element("div", {}, element("h3", {}, title), lines,
+      return element("div", {}, element("h3", {}, title), stackElement(names),
         button("Copy as folded text", () => app.copy(names.join(";"))));
     };
     box.append(list("Stack of the waiting thread", data.samples.node[sample]));
