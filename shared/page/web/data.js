@@ -2,9 +2,8 @@
 
 import { IDLENESS_NAMES, REASON_NAMES } from "./format.js";
 import { CaptureError, Column, damaged, Reader } from "./proto.js";
+import { mergeTree } from "./tree.js";
 
-/** Function of a tree's root. */
-const ROOT_FUNCTION = -1;
 /** Largest PID that one number holds together with a TID. */
 const LARGEST_ID = 0x4000000;
 /** Texts of running, runnable and blocked time in a time range that no stack explains. */
@@ -693,9 +692,15 @@ class CaptureRows {
     const wakers = this.finishWakers(stacks);
     const times = this.finishTimes(samples.measured);
     const processes = this.finishThreads();
-    if (times.intervals.count > 0) this.addUnexplained(samples, stacks);
+    const hasIntervals = times.intervals.count > 0;
+    if (hasIntervals) NO_STACK_TEXTS.forEach((text) => stacks.addMarker(text));
+    const { tree, pairNodes, markerNodes } = stacks.finish();
+    // Until here the columns have pairs of stacks.
+    for (const nodes of [samples.node, wakers.node]) {
+      for (let row = 0; row < nodes.length; row++) nodes[row] = pairNodes[nodes[row]];
+    }
+    if (hasIntervals) this.addUnexplained(samples, markerNodes);
     finishWaitColumns(samples, waits, wakers.chains);
-    const tree = stacks.finish([samples.node, wakers.node]);
     const value = samples.value;
     const { each } = this.meta;
     const isTime = this.unit === 2 || this.isTime;
@@ -734,7 +739,6 @@ class CaptureRows {
     const thread = new Int32Array(count);
     const state = new Uint8Array(count);
     const sampled = new Uint8Array(count);
-    const node = new Int32Array(count);
     const wait = new Int32Array(count);
     const chain = new Int32Array(count);
     // All CPU samples are running.
@@ -750,7 +754,7 @@ class CaptureRows {
       wait[row] = waits[row] - 1;
       chain[row] = chains[row] - 1;
     }
-    stacks.nodes(users, kernels, node);
+    const node = stacks.add(users, kernels);
     return {
       count, measured: count, thread, state, sampled, node, wait, chain,
       reason: new Uint8Array(count),
@@ -801,8 +805,7 @@ class CaptureRows {
       const key = pid[row] < LARGEST_ID && tid[row] < LARGEST_ID ? pid[row] * LARGEST_ID + tid[row] : `${pid[row]}/${tid[row]}`;
       thread[row] = this.threadNumbers.get(key) ?? -1;
     }
-    const node = new Int32Array(count);
-    stacks.nodes(wakers.user.uints(), wakers.kernel.uints(), node);
+    const node = stacks.add(wakers.user.uints(), wakers.kernel.uints());
     const chains = this.chainFirst.count;
     this.chainFirst.push(count);
     return {
@@ -975,10 +978,9 @@ class CaptureRows {
   /**
    * Adds three samples without a value for each thread (see `Page.Samples`).
    * @param {Page.Samples} samples
-   * @param {StackBuilder} stacks
+   * @param {number[]} nodes Node of each state's text.
    */
-  addUnexplained(samples, stacks) {
-    const nodes = NO_STACK_TEXTS.map((text) => stacks.markerNode(text));
+  addUnexplained(samples, nodes) {
     const threads = this.threadRows.length;
     const count = samples.measured + 3 * threads;
     samples.thread = longer(samples.thread, count);
@@ -1058,14 +1060,13 @@ class StackBuilder {
       if (this.callers[stack] > stack) throw damaged("a stack comes before its callers");
       if (this.leaves[stack] >= frames.length) throw damaged("a frame is missing");
     }
-    this.nodesOfTree = new NodeTable();
-    /** Node of each stack from the root, or -1; stack 0 is empty. */
-    this.stackNodes = new Int32Array(this.callers.length + 1).fill(-1);
-    this.stackNodes[0] = 0;
-    /** Nodes of kernel stacks below user stacks, by both numbers. @type {Map<number, number>} */
-    this.pairs = new Map();
-    /** @type {number[]} */
-    this.path = [];
+    /** User stack and kernel stack of each pair: a stack of both, without repetitions. */
+    this.pairUsers = new Column(Int32Array);
+    this.pairKernels = new Column(Int32Array);
+    /** Hash table of the pairs' numbers, plus 1; 0 is free. */
+    this.slots = new Int32Array(1024);
+    /** Functions without callers that are no stack of the capture. @type {number[]} */
+    this.markers = [];
   }
 
   /**
@@ -1088,89 +1089,140 @@ class StackBuilder {
   }
 
   /**
-   * Returns the node of a marker without callers.
+   * Adds a stack of one marker, and returns its number among the markers.
    * @param {string} text
    * @returns {number}
    */
-  markerNode(text) {
-    return this.nodesOfTree.child(0, this.functionNumber(text, KIND_MARKER, ""));
+  addMarker(text) {
+    return this.markers.push(this.functionNumber(text, KIND_MARKER, "")) - 1;
   }
 
   /**
-   * Puts the nodes of the given stacks into `into`.
+   * Adds stacks, and returns the numbers of their pairs.
    * @param {Uint32Array} users
    * @param {Uint32Array} kernels
-   * @param {Int32Array} into
+   * @returns {Int32Array}
    */
-  nodes(users, kernels, into) {
-    const stacks = this.stackNodes.length;
-    let lastUser = -1;
-    let lastKernel = -1;
-    let last = 0;
-    for (let row = 0; row < into.length; row++) {
+  add(users, kernels) {
+    const stacks = this.callers.length;
+    const pairs = new Int32Array(users.length);
+    let pair = -1;
+    for (let row = 0; row < pairs.length; row++) {
       const user = users[row];
       const kernel = kernels[row];
-      if (user >= stacks || kernel >= stacks) throw damaged("a stack is missing");
-      if (user !== lastUser || kernel !== lastKernel) {
-        last = this.node(user, kernel);
-        lastUser = user;
-        lastKernel = kernel;
-      }
-      into[row] = last;
+      if (user > stacks || kernel > stacks) throw damaged("a stack is missing");
+      if (row === 0 || user !== users[row - 1] || kernel !== kernels[row - 1]) pair = this.pair(user, kernel);
+      pairs[row] = pair;
     }
+    return pairs;
   }
 
   /**
-   * Returns the node of a user stack with a kernel stack below it.
    * @param {number} user
    * @param {number} kernel
    * @returns {number}
    */
-  node(user, kernel) {
-    const below = this.userNode(user);
-    if (kernel === 0) return below;
-    const key = user * this.stackNodes.length + kernel;
-    const known = this.pairs.get(key);
-    if (known !== undefined) return known;
-    const { path } = this;
-    path.length = 0;
-    for (let stack = kernel; stack !== 0; stack = this.callers[stack - 1]) path.push(stack);
-    let node = below;
-    for (let place = path.length - 1; place >= 0; place--) {
-      node = this.nodesOfTree.child(node, this.frameFunctions[this.leaves[path[place] - 1]]);
+  pair(user, kernel) {
+    const { pairUsers, pairKernels } = this;
+    if (2 * pairUsers.count > this.slots.length) {
+      this.slots = new Int32Array(4 * this.slots.length);
+      for (let pair = 0; pair < pairUsers.count; pair++) this.slots[this.slot(pairUsers.rows[pair], pairKernels.rows[pair])] = pair + 1;
     }
-    this.pairs.set(key, node);
-    return node;
+    const slot = this.slot(user, kernel);
+    if (this.slots[slot] === 0) {
+      pairUsers.push(user);
+      pairKernels.push(kernel);
+      this.slots[slot] = pairUsers.count;
+    }
+    return this.slots[slot] - 1;
   }
 
   /**
+   * Returns the slot of a pair, or the free slot for it.
    * @param {number} user
+   * @param {number} kernel
    * @returns {number}
    */
-  userNode(user) {
-    const { path, stackNodes } = this;
-    path.length = 0;
-    let stack = user;
-    for (; stackNodes[stack] === -1; stack = this.callers[stack - 1]) path.push(stack);
-    let node = stackNodes[stack];
-    for (let place = path.length - 1; place >= 0; place--) {
-      node = this.nodesOfTree.child(node, this.frameFunctions[this.leaves[path[place] - 1]]);
-      stackNodes[path[place]] = node;
+  slot(user, kernel) {
+    const mask = this.slots.length - 1;
+    let slot = hashPair(user, kernel) & mask;
+    for (;;) {
+      const pair = this.slots[slot] - 1;
+      if (pair < 0 || (this.pairUsers.rows[pair] === user && this.pairKernels.rows[pair] === kernel)) return slot;
+      slot = (slot + 1) & mask;
     }
-    return node;
   }
 
   /**
-   * Returns the tree in preorder, and renumbers the nodes in the given columns.
-   * @param {Int32Array[]} columnsOfNodes
-   * @returns {Page.Tree}
+   * Builds the tree of all stacks that were added.
+   * @returns {{ tree: Page.Tree, pairNodes: Int32Array, markerNodes: number[] }} Nodes of the pairs and markers.
    */
-  finish(columnsOfNodes) {
-    const { tree, places } = this.nodesOfTree.finish();
-    for (const nodes of columnsOfNodes) {
-      for (let row = 0; row < nodes.length; row++) nodes[row] = places[nodes[row]];
+  finish() {
+    const { callers, leaves, frameFunctions, markers } = this;
+    const users = this.pairUsers.ints();
+    const kernels = this.pairKernels.ints();
+    const stacks = callers.length;
+    const isUsed = new Uint8Array(stacks + 1);
+    for (const user of users) isUsed[user] = 1;
+    for (let stack = stacks; stack > 0; stack--) isUsed[callers[stack - 1]] |= isUsed[stack];
+    const callees = rowsBy(stacks + 1, stacks, (stack) => (isUsed[stack + 1] === 1 ? callers[stack] : -1));
+    const pairsOf = rowsBy(stacks + 1, users.length, (pair) => (kernels[pair] === 0 ? -1 : users[pair]));
+    // Functions of kernel stacks, root first, one after another.
+    const kernelFirst = new Map();
+    const kernelFunctions = new Column(Int32Array);
+    const kernelEnds = new Column(Int32Array);
+    /** @type {number[]} */
+    const path = [];
+    for (const kernel of kernels) {
+      if (kernel === 0 || kernelFirst.has(kernel)) continue;
+      path.length = 0;
+      for (let stack = kernel; stack !== 0; stack = callers[stack - 1]) path.push(frameFunctions[leaves[stack - 1]]);
+      kernelFirst.set(kernel, kernelFunctions.count);
+      const end = kernelFunctions.count + path.length;
+      while (path.length > 0) {
+        kernelFunctions.push(/** @type {number} */ (path.pop()));
+        kernelEnds.push(end);
+      }
     }
-    return tree;
+    const pairNodes = new Int32Array(users.length);
+    const markerNodes = markers.map(() => 0);
+    const stackNodes = new Int32Array(stacks + 1);
+    // A member of a node is a user stack, a marker, or the place of a pair in its kernel stack.
+    const steps = { pair: new Column(Int32Array), place: new Column(Int32Array) };
+    const merged = mergeTree(
+      this.functionNames.length,
+      Int32Array.of(0),
+      (member, emit) => {
+        if (member >= 0) {
+          for (let row = callees.first[member]; row < callees.first[member + 1]; row++) {
+            const stack = callees.rows[row];
+            emit(frameFunctions[leaves[stack]], stack + 1);
+          }
+          for (let row = pairsOf.first[member]; row < pairsOf.first[member + 1]; row++) {
+            const pair = pairsOf.rows[row];
+            const place = kernelFirst.get(kernels[pair]);
+            steps.pair.push(pair);
+            steps.place.push(place);
+            emit(kernelFunctions.rows[place], -steps.pair.count);
+          }
+          if (member === 0) markers.forEach((fn, marker) => emit(fn, stacks + 1 + marker));
+        } else {
+          const step = -1 - member;
+          const place = ++steps.place.rows[step];
+          if (place < kernelEnds.rows[place - 1]) emit(kernelFunctions.rows[place], member);
+        }
+      },
+      (member, node) => {
+        if (member > stacks) markerNodes[member - stacks - 1] = node;
+        else if (member >= 0) stackNodes[member] = node;
+        else pairNodes[steps.pair.rows[-1 - member]] = node;
+      },
+    );
+    const { tree, places } = merged;
+    for (let pair = 0; pair < pairNodes.length; pair++) {
+      pairNodes[pair] = places[kernels[pair] === 0 ? stackNodes[users[pair]] : pairNodes[pair]];
+    }
+    return { tree, pairNodes, markerNodes: markerNodes.map((node) => places[node]) };
   }
 
   /** @returns {Page.Functions} */
@@ -1184,102 +1236,39 @@ class StackBuilder {
   }
 }
 
-/** A tree that grows. Nodes are found by their parent and function. */
-export class NodeTable {
-  constructor() {
-    this.count = 1;
-    this.parent = new Int32Array(1024);
-    this.fn = new Int32Array(1024);
-    this.parent[0] = -1;
-    this.fn[0] = ROOT_FUNCTION;
-    /** Hash table of node numbers; 0 is free. */
-    this.slots = new Int32Array(4096);
-  }
-
-  /**
-   * Returns the child of a node with a function, and adds it if it is new.
-   * @param {number} parent
-   * @param {number} fn
-   * @returns {number}
-   */
-  child(parent, fn) {
-    const mask = this.slots.length - 1;
-    let slot = hashPair(parent, fn) & mask;
-    for (;;) {
-      const node = this.slots[slot];
-      if (node === 0) break;
-      if (this.parent[node] === parent && this.fn[node] === fn) return node;
-      slot = (slot + 1) & mask;
-    }
-    if (this.count === this.parent.length) this.grow();
-    const node = this.count++;
-    this.parent[node] = parent;
-    this.fn[node] = fn;
-    this.slots[slot] = node;
-    if (2 * this.count > this.slots.length) this.rehash();
-    return node;
-  }
-
-  grow() {
-    this.parent = longer(this.parent, 2 * this.parent.length);
-    this.fn = longer(this.fn, 2 * this.fn.length);
-  }
-
-  rehash() {
-    const slots = new Int32Array(4 * this.slots.length);
-    const mask = slots.length - 1;
-    for (let node = 1; node < this.count; node++) {
-      let slot = hashPair(this.parent[node], this.fn[node]) & mask;
-      while (slots[slot] !== 0) slot = (slot + 1) & mask;
-      slots[slot] = node;
-    }
-    this.slots = slots;
-  }
-
-  /**
-   * Returns the tree in preorder, and the new number of each node.
-   * @returns {{ tree: Page.Tree, places: Int32Array }}
-   */
-  finish() {
-    const { count } = this;
-    const size = new Int32Array(count).fill(1);
-    for (let node = count - 1; node > 0; node--) size[this.parent[node]] += size[node];
-    const places = new Int32Array(count);
-    /** Number of the next child of each node. */
-    const next = new Int32Array(count);
-    next[0] = 1;
-    const parent = new Int32Array(count);
-    const fn = new Int32Array(count);
-    const end = new Int32Array(count);
-    const depth = new Int32Array(count);
-    parent[0] = -1;
-    fn[0] = this.fn[0];
-    end[0] = count;
-    for (let node = 1; node < count; node++) {
-      const above = this.parent[node];
-      const place = next[above];
-      next[above] += size[node];
-      next[node] = place + 1;
-      places[node] = place;
-      parent[place] = places[above];
-      fn[place] = this.fn[node];
-      end[place] = place + size[node];
-      depth[place] = depth[places[above]] + 1;
-    }
-    return { tree: { count, parent, fn, end, depth }, places };
-  }
-}
-
 /**
- * @param {number} parent
- * @param {number} fn
+ * @param {number} one
+ * @param {number} other
  * @returns {number}
  */
-function hashPair(parent, fn) {
-  let hash = Math.imul(parent, 0x9e3779b1) ^ Math.imul(fn + 0x7f4a7c15, 0x85ebca6b);
+function hashPair(one, other) {
+  let hash = Math.imul(one, 0x9e3779b1) ^ Math.imul(other + 0x7f4a7c15, 0x85ebca6b);
   hash ^= hash >>> 15;
   hash = Math.imul(hash, 0x2c1b3c6d);
   return (hash ^ (hash >>> 13)) >>> 0;
+}
+
+/**
+ * Returns the rows of each key, in the order of keys. Rows with the key -1 are left out.
+ * @param {number} keys
+ * @param {number} count
+ * @param {(row: number) => number} keyOf
+ * @returns {{ first: Int32Array, rows: Int32Array }}
+ */
+function rowsBy(keys, count, keyOf) {
+  const first = new Int32Array(keys + 1);
+  for (let row = 0; row < count; row++) {
+    const key = keyOf(row);
+    if (key >= 0) first[key + 1]++;
+  }
+  for (let key = 0; key < keys; key++) first[key + 1] += first[key];
+  const next = first.slice();
+  const rows = new Int32Array(first[keys]);
+  for (let row = 0; row < count; row++) {
+    const key = keyOf(row);
+    if (key >= 0) rows[next[key]++] = row;
+  }
+  return { first, rows };
 }
 
 /**

@@ -1,6 +1,113 @@
 // Trees of functions: sums by state, groups, hidden frames, and trees of callers.
 
-import { NodeTable } from "./data.js";
+/** Function of a tree's root. */
+const ROOT_FUNCTION = -1;
+
+/**
+ * Merges members to a tree: members with one function below one node are one node. `expand` emits
+ * the callees of a member with their functions, and `placed` gets the node of each member.
+ * @param {number} functions Number of functions.
+ * @param {Int32Array} roots Members of the root.
+ * @param {(member: number, emit: (fn: number, callee: number) => void) => void} expand
+ * @param {(member: number, node: number) => void} placed
+ * @returns {{ tree: Page.Tree, places: Int32Array }} The tree in preorder, and the place in it of each node.
+ */
+export function mergeTree(functions, roots, expand, placed) {
+  /** @type {Int32Array} */
+  let parent = new Int32Array(1024);
+  /** @type {Int32Array} */
+  let fn = new Int32Array(1024);
+  parent[0] = -1;
+  fn[0] = ROOT_FUNCTION;
+  let count = 1;
+  /** Node that saw a function last, and the callee's node then. */
+  const seenBy = new Int32Array(functions).fill(-1);
+  const seen = new Int32Array(functions);
+  let members = roots;
+  /** Nodes of one depth are consecutive: node `base + n` has the members from `first[n]` on. */
+  let first = Int32Array.of(0, roots.length);
+  let base = 0;
+  let node = 0;
+  /** @type {Int32Array} */
+  let outMembers = new Int32Array(1024);
+  /** @type {Int32Array} */
+  let outNodes = new Int32Array(1024);
+  let out = 0;
+  const emit = (/** @type {number} */ callee, /** @type {number} */ member) => {
+    if (seenBy[callee] !== node) {
+      seenBy[callee] = node;
+      seen[callee] = count;
+      if (count === parent.length) {
+        parent = copyOf(parent, 2 * count);
+        fn = copyOf(fn, 2 * count);
+      }
+      parent[count] = node;
+      fn[count++] = callee;
+    }
+    if (out === outMembers.length) {
+      outMembers = copyOf(outMembers, 2 * out);
+      outNodes = copyOf(outNodes, 2 * out);
+    }
+    outMembers[out] = member;
+    outNodes[out++] = seen[callee];
+  };
+  for (const member of roots) placed(member, 0);
+  while (members.length > 0) {
+    const next = count;
+    out = 0;
+    for (let place = 0; place + 1 < first.length; place++) {
+      node = base + place;
+      for (let row = first[place]; row < first[place + 1]; row++) expand(members[row], emit);
+    }
+    // The members of the next depth, ordered by their nodes.
+    const nextFirst = new Int32Array(count - next + 1);
+    for (let row = 0; row < out; row++) {
+      nextFirst[outNodes[row] - next + 1]++;
+      placed(outMembers[row], outNodes[row]);
+    }
+    for (let place = 0; place + 1 < nextFirst.length; place++) nextFirst[place + 1] += nextFirst[place];
+    const free = nextFirst.slice();
+    members = new Int32Array(out);
+    for (let row = 0; row < out; row++) members[free[outNodes[row] - next]++] = outMembers[row];
+    first = nextFirst;
+    base = next;
+  }
+  return toPreorder(parent, fn, count);
+}
+
+/**
+ * @param {Int32Array} parents
+ * @param {Int32Array} functions
+ * @param {number} count
+ * @returns {{ tree: Page.Tree, places: Int32Array }}
+ */
+function toPreorder(parents, functions, count) {
+  const size = new Int32Array(count).fill(1);
+  for (let node = count - 1; node > 0; node--) size[parents[node]] += size[node];
+  const places = new Int32Array(count);
+  /** Place of the next callee of each node. */
+  const next = new Int32Array(count);
+  const parent = new Int32Array(count);
+  const fn = new Int32Array(count);
+  const end = new Int32Array(count);
+  const depth = new Int32Array(count);
+  next[0] = 1;
+  parent[0] = -1;
+  fn[0] = functions[0];
+  end[0] = count;
+  for (let node = 1; node < count; node++) {
+    const above = parents[node];
+    const place = next[above];
+    next[above] += size[node];
+    next[node] = place + 1;
+    places[node] = place;
+    parent[place] = places[above];
+    fn[place] = functions[node];
+    end[place] = place + size[node];
+    depth[place] = depth[places[above]] + 1;
+  }
+  return { tree: { count, parent, fn, end, depth }, places };
+}
 
 /** Number of blocked time without work, as a state of its own. */
 export const IDLE_STATE = 4;
@@ -110,16 +217,31 @@ export function functionsNamed(functions, name) {
  * @returns {{ tree: Page.Tree, places: Int32Array }}
  */
 export function hideFrames(tree, hidden) {
-  const table = new NodeTable();
+  const { fn, end } = tree;
   const moved = new Int32Array(tree.count);
-  for (let node = 1; node < moved.length; node++) {
-    const caller = moved[tree.parent[node]];
-    const fn = tree.fn[node];
-    moved[node] = fn >= 0 && hidden[fn] === 1 ? caller : table.child(caller, fn);
+  // A hidden node has the node whose callee its own callees become, as a number below 0.
+  const merged = mergeTree(
+    hidden.length,
+    Int32Array.of(0),
+    (member, emit) => {
+      for (let node = member + 1; node < end[member]; ) {
+        if (hidden[fn[node]] === 1) {
+          // The callees of a hidden frame follow it, and become callees of the member.
+          moved[node] = -1 - member;
+          node++;
+        } else {
+          emit(fn[node], node);
+          node = end[node];
+        }
+      }
+    },
+    (member, node) => (moved[member] = node),
+  );
+  const { places } = merged;
+  for (let node = 0; node < moved.length; node++) {
+    moved[node] = moved[node] < 0 ? moved[-1 - moved[node]] : places[moved[node]];
   }
-  const { tree: built, places } = table.finish();
-  for (let node = 0; node < moved.length; node++) moved[node] = places[moved[node]];
-  return { tree: built, places: moved };
+  return { tree: merged.tree, places: moved };
 }
 
 /**
@@ -134,12 +256,20 @@ export function hideFrames(tree, hidden) {
  */
 export function groupTree(tree, node, weight, group, labels) {
   // Labels of groups make a small tree, in whose preorder the groups come.
-  const labelTable = new NodeTable();
-  const groupRoots = labels.map((path) => path.reduce((at, label) => labelTable.child(at, -2 - label), 0));
-  const { tree: labelTree, places } = labelTable.finish();
+  const depths = new Int32Array(labels.length);
+  const ends = new Int32Array(labels.length);
+  const { tree: labelTree, places } = mergeTree(
+    1 + labels.flat().reduce((most, label) => Math.max(most, label), -1),
+    Int32Array.from(labels.keys()),
+    (number, emit) => {
+      const depth = depths[number]++;
+      if (depth < labels[number].length) emit(labels[number][depth], number);
+    },
+    (number, at) => (ends[number] = at),
+  );
   /** Group at each node of the tree of labels, or -1. */
   const groupAt = new Int32Array(labelTree.count).fill(-1);
-  groupRoots.forEach((root, number) => (groupAt[places[root]] = number));
+  ends.forEach((end, number) => (groupAt[places[end]] = number));
 
   const first = new Int32Array(labels.length + 1);
   for (let row = 0; row < weight.length; row++) if (weight[row] > 0) first[group[row] + 1]++;
@@ -172,7 +302,7 @@ export function groupTree(tree, node, weight, group, labels) {
     const root = count++;
     movedLabels[label] = root;
     parent[root] = label === 0 ? -1 : movedLabels[labelTree.parent[label]];
-    fn[root] = labelTree.fn[label];
+    fn[root] = label === 0 ? ROOT_FUNCTION : -2 - labelTree.fn[label];
     moved[0] = root;
     for (const at of touched) {
       if (at === 0) continue;
@@ -249,27 +379,29 @@ function finishPreorder(parent, fn) {
  * @returns {{ tree: Page.Tree, node: Int32Array, roots: Int32Array }} `roots` are the outermost frames in `tree`.
  */
 export function calleesOf(tree, node, marked) {
-  const table = new NodeTable();
-  const moved = new Int32Array(tree.count).fill(-1);
+  const { fn, end } = tree;
   /** @type {number[]} */
   const roots = [];
-  for (let at = 1; at < tree.count; at++) {
-    const caller = moved[tree.parent[at]];
-    const fn = tree.fn[at];
-    if (caller >= 0) {
-      moved[at] = table.child(caller, fn);
-    } else if (fn >= 0 && marked[fn] === 1) {
-      moved[at] = 0;
-      roots.push(at);
-    }
+  for (let at = 1; at < tree.count; ) {
+    const isRoot = fn[at] >= 0 && marked[fn[at]] === 1;
+    if (isRoot) roots.push(at);
+    at = isRoot ? end[at] : at + 1;
   }
-  const { tree: built, places } = table.finish();
+  const moved = new Int32Array(tree.count).fill(-1);
+  const merged = mergeTree(
+    marked.length,
+    Int32Array.from(roots),
+    (member, emit) => {
+      for (let at = member + 1; at < end[member]; at = end[at]) emit(fn[at], at);
+    },
+    (member, at) => (moved[member] = at),
+  );
   const movedSamples = new Int32Array(node.length);
   for (let row = 0; row < node.length; row++) {
     const at = moved[node[row]];
-    movedSamples[row] = at < 0 ? -1 : places[at];
+    movedSamples[row] = at < 0 ? -1 : merged.places[at];
   }
-  return { tree: built, node: movedSamples, roots: Int32Array.from(roots) };
+  return { tree: merged.tree, node: movedSamples, roots: Int32Array.from(roots) };
 }
 
 /**

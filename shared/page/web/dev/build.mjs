@@ -8,7 +8,7 @@ import { readScope } from "./read.mjs";
 
 const WEB = new URL("../", import.meta.url);
 const MODULES = [
-  "dom", "format", "proto", "data", "tree", "selection", "search", "state", "chips", "menu", "flame",
+  "dom", "format", "proto", "tree", "data", "selection", "search", "state", "chips", "menu", "flame",
   "table", "wakers", "lanes", "compare", "summary", "main",
 ];
 
