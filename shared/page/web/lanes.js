@@ -2,8 +2,10 @@
 import { element, button, styleVariable } from "./dom.js";
 import { STATE_NAMES, REASON_NAMES, formatTime, formatShare, formatCount } from "./format.js";
 import { waitText, wakerText, stackNames } from "./data.js";
+import { matchFunctions } from "./search.js";
 import { select } from "./selection.js";
 import { stackElement } from "./table.js";
+import { markStacks } from "./tree.js";
 
 /** What a lane shows: running, runnable, blocked, and time that the selection hides. */
 const LANE_KINDS = 4;
@@ -315,6 +317,11 @@ export function makeLanesView() {
   /** @type {LaneSums} */
   let sums = { kind: new Uint8Array(0), before: [] };
   let sumsOf = "";
+  /** Samples whose stack matches the search, and what was searched. */
+  let isMatch = new Uint8Array(0);
+  let matchOf = "";
+  /** Sums of the intervals that match; null without a search. @type {LaneSums | null} */
+  let matchSums = null;
   /** Time that the selection shows, by thread. @type {Float64Array} */
   let laneWeights = new Float64Array(0);
   /** Samples that the selection shows. @type {Uint8Array} */
@@ -346,6 +353,7 @@ export function makeLanesView() {
   const scroller = element("div", { class: "lanes-scroller" }, spacer);
   const panel = element("aside", { class: "lanes-panel", "aria-label": "Chosen interval", hidden: true });
   const note = element("p", { class: "dim" });
+  const matchMark = element("li", { hidden: true }, element("span", { class: "swatch swatch-match" }), "stack matches the search");
   const tip = element("div", { class: "tip", hidden: true });
   const fromField = /** @type {HTMLInputElement} */ (element("input", { type: "number", step: "any", min: 0 }));
   const toField = /** @type {HTMLInputElement} */ (element("input", { type: "number", step: "any", min: 0 }));
@@ -552,6 +560,46 @@ export function makeLanesView() {
     }
   };
 
+  /** Finds the intervals whose stack matches the search. */
+  const prepareMatches = () => {
+    const { data, state } = app;
+    const key = `${state.search}\n${sumsOf}`;
+    if (key === matchOf) return;
+    matchOf = key;
+    matchMark.hidden = state.search === "";
+    matchSums = null;
+    if (state.search === "") return;
+    const marks = markStacks(data.tree, matchFunctions(data.functions, state.search));
+    isMatch = Uint8Array.from(data.samples.node, (node, sample) => marks[node] & isShown[sample]);
+    const { count, sample, length, state: of } = data.times.intervals;
+    const before = new Float64Array(count + 1);
+    for (let row = 0; row < count; row++) {
+      const matches = of[row] !== 4 && sample[row] >= 0 && isMatch[sample[row]] === 1;
+      before[row + 1] = before[row] + (matches ? length[row] : 0);
+    }
+    matchSums = { kind: sums.kind, before: [before, before, before, before] };
+  };
+
+  /**
+   * Draws a line above the parts of a lane that match the search.
+   * @param {CanvasRenderingContext2D} brush
+   * @param {number} thread
+   * @param {number} top
+   */
+  const drawMatches = (brush, thread, top) => {
+    if (!matchSums) return;
+    const { timed } = app.data.times;
+    const width = Math.floor(plotWidth());
+    const columns = new Float64Array(width * LANE_KINDS);
+    laneColumns(app.data, matchSums, thread, from, (to - from) / width, width, columns, null);
+    brush.fillStyle = styleVariable("--text");
+    for (let x = 0; x < width; x++) if (columns[x * LANE_KINDS] > 0) brush.fillRect(LANE_GUTTER + x, top, 1, 3);
+    const high = timed.first[thread + 1];
+    for (let mark = rowAtTime(timed.time, timed.first[thread], high, from) + 1; mark < high && timed.time[mark] <= to; mark++) {
+      if (isMatch[timed.sample[mark]] === 1) brush.fillRect(xOf(timed.time[mark]) - 1, top, 2, 3);
+    }
+  };
+
   const drawLanes = () => {
     const { data } = app;
     const { intervals, timed, events } = data.times;
@@ -621,6 +669,7 @@ export function makeLanesView() {
           if (x >= LANE_GUTTER && x <= width) brush.fillRect(x - 1, top + 1, 2, LANE_HEIGHT - 2);
         }
       }
+      drawMatches(brush, thread, top);
       brush.fillStyle = styleVariable(lane === laneAt && document.activeElement === canvas ? "--raised" : "--paper");
       brush.fillRect(0, top, LANE_GUTTER, LANE_HEIGHT);
       brush.fillStyle = text;
@@ -1028,6 +1077,7 @@ export function makeLanesView() {
         ["hidden", "hidden: idle, or by a filter"], ["gap", "not recorded"]]) {
         legend.append(element("li", {}, element("span", { class: `swatch swatch-${name}` }), words));
       }
+      legend.append(matchMark);
       const tools = element("div", { class: "actions" },
         button("Zoom in", () => zoom(0.5), { title: "w" }), button("Zoom out", () => zoom(2), { title: "s" }),
         button("Zoom to all", () => look(0, whole()), { title: "0" }), ...labels, clear, element("label", {}, "Order of lanes: ", order));
@@ -1100,6 +1150,7 @@ export function makeLanesView() {
     update(given) {
       app = given;
       prepareSums();
+      prepareMatches();
       sortLanes();
       tip.hidden = true;
       const { data, state } = app;
