@@ -144,6 +144,27 @@ export function laneColumns(data, sums, thread, from, step, columns, out, rows) 
 }
 
 /**
+ * Divides the CPU samples of a thread, in place of intervals, into columns of equal length.
+ * @param {Page.Data} data
+ * @param {Uint8Array} isShown
+ * @param {number} thread
+ * @param {number} from
+ * @param {number} step Length of a column in ns.
+ * @param {number} columns
+ * @param {Float64Array} out `out[4 * column]` gets the number of samples.
+ */
+export function sampleColumns(data, isShown, thread, from, step, columns, out) {
+  const { first, time, sample } = data.times.timed;
+  out.fill(0);
+  const high = first[thread + 1];
+  for (let row = rowAtTime(time, first[thread], high, from - 0.5) + 1; row < high; row++) {
+    const column = Math.floor((time[row] - from) / step);
+    if (column >= columns) break;
+    if (column >= 0 && isShown[sample[row]] === 1) out[column * LANE_KINDS]++;
+  }
+}
+
+/**
  * Calls a function with each part of a thread's time from one instant to another: a row, or -1 for
  * a gap, and where it begins and ends.
  * @param {Page.Data} data
@@ -322,6 +343,8 @@ export function makeLanesView() {
   let matchOf = "";
   /** Sums of the intervals that match; null without a search. @type {LaneSums | null} */
   let matchSums = null;
+  /** Whether the capture has intervals, or only CPU samples. */
+  let hasIntervals = true;
   /** Time that the selection shows, by thread. @type {Float64Array} */
   let laneWeights = new Float64Array(0);
   /** Samples that the selection shows. @type {Uint8Array} */
@@ -453,14 +476,16 @@ export function makeLanesView() {
       population = new Float64Array(columns * LANE_KINDS);
       const one = new Float64Array(columns * LANE_KINDS);
       for (const thread of lanes) {
-        laneColumns(data, sums, thread, 0, step, columns, one, null);
+        if (hasIntervals) laneColumns(data, sums, thread, 0, step, columns, one, null);
+        else sampleColumns(data, isShown, thread, 0, step, columns, one);
         for (let at = 0; at < one.length; at++) population[at] += one[at];
       }
     }
     let most = 0;
+    const scale = hasIntervals ? step : 1;
     for (let column = 0; column < columns; column++) {
       const at = column * LANE_KINDS;
-      most = Math.max(most, (population[at] + population[at + 1] + population[at + 2]) / step);
+      most = Math.max(most, (population[at] + population[at + 1] + population[at + 2]) / scale);
     }
     // Rounding errors of the sums are no thread.
     most = Math.max(1, Math.ceil(most - 1e-6));
@@ -469,7 +494,7 @@ export function makeLanesView() {
     for (let kind = 0; kind < 3; kind++) {
       brush.fillStyle = styleVariable(variables[kind]);
       for (let column = 0; column < columns; column++) {
-        const height = (population[column * LANE_KINDS + kind] / step / most) * h;
+        const height = (population[column * LANE_KINDS + kind] / scale / most) * h;
         const x = Math.floor((column * w) / columns);
         const next = Math.floor(((column + 1) * w) / columns);
         brush.fillRect(x, h - tops[column] - height, next - x, height);
@@ -497,7 +522,8 @@ export function makeLanesView() {
       const begin = (from / whole()) * width;
       brush.strokeRect(begin, 0.75, Math.max(2, ((to - from) / whole()) * width), MINIMAP_HEIGHT - 1.5);
     }
-    const said = `${formatCount(most)} ${most === 1 ? "thread" : "threads"}`;
+    const said = hasIntervals ? `${formatCount(most)} ${most === 1 ? "thread" : "threads"}`
+      : `${formatCount(most)} ${most === 1 ? "sample" : "samples"} in ${formatTime(step)}`;
     brush.font = "11px system-ui, sans-serif";
     brush.fillStyle = styleVariable("--paper");
     brush.globalAlpha = 0.75;
@@ -544,7 +570,7 @@ export function makeLanesView() {
         }
         continue;
       }
-      const isAlive = !hasClock || (time >= startedNs && time < endedNs);
+      const isAlive = hasIntervals && (!hasClock || (time >= startedNs && time < endedNs));
       const at = x * LANE_KINDS;
       let y = height;
       let sum = 0;
@@ -625,7 +651,13 @@ export function makeLanesView() {
     for (let lane = firstLane; lane < lastLane; lane++) {
       const top = LANE_AXIS + lane * LANE_HEIGHT - scroll + 2;
       target.fill(pixels.paper);
-      laneColumns(data, sums, lanes[lane], from, (to - from) / plot, plot, columns, rows);
+      if (hasIntervals) laneColumns(data, sums, lanes[lane], from, (to - from) / plot, plot, columns, rows);
+      else {
+        sampleColumns(data, isShown, lanes[lane], from, (to - from) / plot, plot, columns);
+        // A column with a sample has its full height.
+        for (let column = 0; column < plot; column++) columns[column * LANE_KINDS] *= to - from;
+        rows.fill(-1);
+      }
       paintLane(target, plot, lanes[lane], 0, laneHeight, columns, rows);
       brush.putImageData(image, Math.round(LANE_GUTTER * ratio), Math.round(top * ratio));
     }
@@ -654,7 +686,7 @@ export function makeLanesView() {
       const marks = timed.first.length > 0 ? [timed.first[thread], timed.first[thread + 1]] : [0, 0];
       const firstMark = rowAtTime(timed.time, marks[0], marks[1], from) + 1;
       const lastMark = rowAtTime(timed.time, marks[0], marks[1], to) + 1;
-      if (lastMark - firstMark < plotWidth() / 12) {
+      if (hasIntervals && lastMark - firstMark < plotWidth() / 12) {
         brush.fillStyle = text;
         for (let mark = firstMark; mark < lastMark; mark++) {
           if (isShown[timed.sample[mark]] === 1) brush.fillRect(xOf(timed.time[mark]) - 0.5, top + LANE_HEIGHT - 6, 1, 4);
@@ -1005,6 +1037,7 @@ export function makeLanesView() {
 
   /** Computes what the lanes show, if the selection is a new one. */
   const prepareSums = () => {
+    hasIntervals = app.data.times.intervals.count > 0;
     const { data, state } = app;
     const without = { ...state, range: null };
     const key = JSON.stringify([state.threads, state.states, state.reasons, state.idle, state.filters, state.pivot]);
@@ -1028,13 +1061,13 @@ export function makeLanesView() {
     }
     sums = sumLanes(data, isShown, isStateShown);
     const keys = new Set(state.threads);
-    const { first } = data.times.intervals;
+    const { timed, intervals: { first } } = data.times;
     let left = 0;
     lanes = [];
     for (let thread = 0; thread < data.threads.length; thread++) {
       if (keys.size > 0 && !keys.has(data.threads[thread].key)) continue;
       if (weights[thread] > 0 || keys.has(data.threads[thread].key)) lanes.push(thread);
-      else if (first[thread] < first[thread + 1]) left++;
+      else if (first[thread] < first[thread + 1] || (!hasIntervals && timed.first[thread] < timed.first[thread + 1])) left++;
     }
     laneWeights = weights;
     const lost = data.losses.times;
@@ -1061,7 +1094,7 @@ export function makeLanesView() {
   return {
     id: "timeline",
     title: "Timeline",
-    isAvailable: (of) => of.data.times.intervals.count > 0,
+    isAvailable: (of) => of.data.times.intervals.count > 0 || of.data.times.timed.count > 0,
     mount(root, given) {
       app = given;
       from = 0;
@@ -1073,8 +1106,9 @@ export function makeLanesView() {
         });
       }
       const legend = element("ul", { class: "legend" });
-      for (const [name, words] of [["running", "running"], ["runnable", "runnable: waiting for a CPU"], ["blocked", "blocked"],
-        ["hidden", "hidden: idle, or by a filter"], ["gap", "not recorded"]]) {
+      const states = app.data.times.intervals.count === 0 ? [["running", "CPU samples"]] : [["running", "running"], ["runnable", "runnable: waiting for a CPU"], ["blocked", "blocked"],
+        ["hidden", "hidden: idle, or by a filter"], ["gap", "not recorded"]];
+      for (const [name, words] of states) {
         legend.append(element("li", {}, element("span", { class: `swatch swatch-${name}` }), words));
       }
       legend.append(matchMark);

@@ -400,7 +400,7 @@ export function makeTableView() {
     const texts = columns().map((column) => {
       const value = column.value(fn);
       if (value === 0) return "";
-      return column.key === "count" ? formatCount(value) : app.value(value);
+      return column.key === "count" || app.data.unit === "events" ? formatCount(value) : app.value(value);
     });
     return [first, ...texts];
   };

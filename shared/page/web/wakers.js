@@ -26,16 +26,27 @@ const GRAPH_LANE = 14;
  */
 
 /**
+ * Returns whether a sample is of a wait. In profiles that do not tell states apart, all time off
+ * the CPU counts as blocked.
+ * @param {Page.Data} data
+ * @param {number} sample
+ * @returns {boolean}
+ */
+function isWait(data, sample) {
+  const state = data.samples.state[sample];
+  return state === 3 || (state === 0 && data.meta.lengths !== null);
+}
+
+/**
  * Returns the blocked samples that the selection shows.
  * @param {Page.Selected} selected
  * @returns {number[]}
  */
 export function blockedSamples(selected) {
   const { weight, data } = selected;
-  const { state } = data.samples;
   const found = [];
   for (let sample = 0; sample < weight.length; sample++) {
-    if (state[sample] === 3 && weight[sample] > 0) found.push(sample);
+    if (weight[sample] > 0 && isWait(data, sample)) found.push(sample);
   }
   return found;
 }
@@ -515,7 +526,7 @@ export function makeWakersView() {
       if (edge.waker === edge.sleeper) {
         const top = one.y - 14;
         path = `M${one.x + width - 30},${one.y} C${one.x + width - 25},${top - 8} ${one.x + 25},${top - 8} ${one.x + 30},${one.y}`;
-        middle = { x: one.x + width / 2, y: top };
+        middle = { x: one.x + width / 2, y: top - 7 };
       } else if (isBack[at]) {
         const low = bottom + 18 * back++;
         path = `M${from.x},${from.y} C${from.x + 50},${from.y} ${from.x + 50},${low} ${from.x},${low} `
@@ -538,7 +549,7 @@ export function makeWakersView() {
       }
       const text = `${all.names[edge.waker]} woke ${all.names[edge.sleeper]}: ${app.value(edge.value)}, ${formatCount(edge.count)} waits`;
       svg.append(svgElement("path", {
-        d: path, class: isBack[at] ? "edge edge-back" : "edge", "stroke-width": (1 + (6 * edge.value) / heaviest).toFixed(1),
+        d: path, class: isBack[at] && edge.waker !== edge.sleeper ? "edge edge-back" : "edge", "stroke-width": (1 + (6 * edge.value) / heaviest).toFixed(1),
         "marker-end": "url(#waker-arrow)",
       }, svgElement("title", {}, text)));
       texts.push(svgElement("text", { x: middle.x, y: middle.y, class: "edge-text", "text-anchor": "middle" }, app.value(edge.value)));
@@ -563,7 +574,7 @@ export function makeWakersView() {
     for (const title of ["Waker", "Woken thread", "Time", "Share", "Waits"]) header.append(element("th", { scope: "col" }, title));
     graph.replaceChildren(
       element("p", { class: "dim" }, "An arrow leads from a waker to the thread that it woke. The time is what the woken thread waited."
-        + (isBack.includes(true) ? " Dashed arrows close a circle." : "") + (rest > 0 ? ` Lighter pairs are not drawn: ${formatCount(rest)}.` : "")),
+        + (backs > 0 ? " Dashed arrows close a circle." : "") + (rest > 0 ? ` Lighter pairs are not drawn: ${formatCount(rest)}.` : "")),
       element("div", { class: "graph-scroller", tabindex: 0, role: "region", "aria-label": "Graph of wakers" }, svg),
       element("details", {}, element("summary", {}, "The pairs as a table"), element("table", {}, element("thead", {}, header), body)));
   };
@@ -571,7 +582,10 @@ export function makeWakersView() {
   return {
     id: "wakers",
     title: "Wakers",
-    isAvailable: (of) => of.data.samples.state.includes(3),
+    isAvailable({ data }) {
+      for (let sample = 0; sample < data.samples.measured; sample++) if (isWait(data, sample)) return true;
+      return false;
+    },
     mount(root, given) {
       app = given;
       byName.addEventListener("change", () => app.setOption("wakers.by", byName.checked ? "name" : "thread", "replace"));
@@ -592,12 +606,12 @@ export function makeWakersView() {
       byName.checked = by === "" ? selected.data.threads.length > MOST_EDGES : by === "name";
       seen = selected;
       seenBy = by;
-      whole = selected.byState[3];
       const roots = divideFacet(selected, blockedSamples(selected), 0, "", byName.checked);
+      whole = roots.reduce((sum, facet) => sum + facet.value, 0);
       divided = new Map([["", roots]]);
       line.textContent = roots.length === 0
         ? "The selection has no blocked time. Perhaps a filter hides it."
-        : `Blocked ${app.value(whole)}, by thread, wait, waker and stack. Shares are of this time.`;
+        : `${selected.data.samples.state.subarray(0, selected.data.samples.measured).includes(3) ? "Blocked" : "Off the CPU"} ${app.value(whole)}, by thread, wait, waker and stack. Shares are of this time.`;
       drawTree();
       drawGraph();
     },
