@@ -3,12 +3,14 @@
 import { button, element, styleVariable } from "./dom.js";
 import { formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
 import { matchFunctions } from "./search.js";
-import { calleesOf, CallersTree, functionsNamed, groupTree, IDLE_STATE, PlainTree, sumTree } from "./tree.js";
+import { calleesOf, CallersTree, functionsNamed, groupTree, IDLE_STATE, PlainTree, TreeSums } from "./tree.js";
 
 /** Height of a row in px. */
 const ROW = 19;
 /** Least width of a box in px; smaller ones share a grey block. */
-const LEAST_WIDTH = 0.5;
+const LEAST_WIDTH = 1;
+/** Least width in px of a box that shows the shares of its states; narrower boxes have one colour. */
+const LEAST_SHARES = 3;
 /** Least width in px of a box with text. */
 const LEAST_TEXT = 28;
 const PADDING = 4;
@@ -95,7 +97,11 @@ class FlameGraph {
     /** What the parts were built from. @type {unknown[]} */
     this.built = [];
     this.searched = "";
+    this.theme = "";
+    /** @type {Page.Colouring | null} */
+    this.colouring = null;
     this.width = 0;
+    this.isDue = false;
     /** @type {Map<string, FlameColour[]>} */
     this.colours = new Map();
     this.variants = Uint8Array.from(data.functions.names, (name) => nameHash(name) % VARIANTS.length);
@@ -214,7 +220,8 @@ class FlameGraph {
     if (isNew || this.searched !== app.state.search) this.findMatches();
     this.updateToolbar();
     this.readColours();
-    this.updateLegend();
+    if (isNew || this.colouring !== app.colouring) this.updateLegend();
+    this.colouring = app.colouring;
     this.layOut();
     if (this.focus === null && isNew) this.setFocus({ part: this.parts[0], node: this.parts[0].zoom }, false);
     this.showDetail();
@@ -256,23 +263,19 @@ class FlameGraph {
     this.labels = [];
     const group = this.groups();
     if (group !== null) ({ tree, node } = groupTree(tree, node, selected.weight, group.group, group.paths));
-    const sums = sumTree(tree, node, selected.weight, this.states, reason);
+    const sums = new TreeSums(tree, node, selected.weight, this.states, reason);
+    const main = { isAbove: false, zoom: 0, option: "flame.zoom" };
     if (app.state.pivot !== "") {
-      const marked = functionsNamed(data.functions, app.state.pivot);
-      const callees = calleesOf(tree, node, marked);
-      const below = new PlainTree(callees.tree, sumTree(callees.tree, callees.node, selected.weight, this.states, reason));
-      const above = new CallersTree(tree, callees.roots, sums.total, sums.reason, false);
-      this.parts = [
-        { tree: below, isAbove: false, zoom: 0, option: "flame.zoom" },
-        { tree: above, isAbove: true, zoom: 0, option: "flame.above" },
-      ];
+      const callees = calleesOf(tree, node, functionsNamed(data.functions, app.state.pivot));
+      const below = new PlainTree(callees.tree, new TreeSums(callees.tree, callees.node, selected.weight, this.states, reason));
+      const above = new CallersTree(tree, callees.roots, sums, false);
+      this.parts = [{ ...main, tree: below }, { tree: above, isAbove: true, zoom: 0, option: "flame.above" }];
     } else if (this.isInverted()) {
       const leaves = [];
-      for (let at = 1; at < tree.count; at++) if (sums.allSelf[at] > 0) leaves.push(at);
-      const inverted = new CallersTree(tree, Int32Array.from(leaves), sums.self, sums.reason, true);
-      this.parts = [{ tree: inverted, isAbove: false, zoom: 0, option: "flame.zoom" }];
+      for (let at = 1; at < tree.count; at++) if (sums.allSelf(at) > 0) leaves.push(at);
+      this.parts = [{ ...main, tree: new CallersTree(tree, Int32Array.from(leaves), sums, true) }];
     } else {
-      this.parts = [{ tree: new PlainTree(tree, sums), isAbove: false, zoom: 0, option: "flame.zoom" }];
+      this.parts = [{ ...main, tree: new PlainTree(tree, sums) }];
     }
   }
 
@@ -441,7 +444,9 @@ class FlameGraph {
 
   /** Reads the colours of the style sheet, which depend on the user's theme. */
   readColours() {
-    this.colours.clear();
+    const theme = ["--paper", "--text", "--accent"].map(styleVariable).join();
+    if (theme === this.theme) return;
+    this.theme = theme;
     const { context } = this;
     const read = (/** @type {string} */ name) => {
       context.fillStyle = "#888888";
@@ -503,8 +508,18 @@ class FlameGraph {
     return variants[fn >= 0 ? this.variants[fn] : 1];
   }
 
-  /** Draws the rows that are visible. */
+  /** Draws before the browser shows the next frame, once for all changes until then. */
   draw() {
+    if (this.isDue) return;
+    this.isDue = true;
+    requestAnimationFrame(() => {
+      this.isDue = false;
+      this.paint();
+    });
+  }
+
+  /** Draws the rows that are visible. */
+  paint() {
     const { context, canvas, rows, scroller } = this;
     if (this.colours.size === 0 || this.width === 0) return;
     const ratio = window.devicePixelRatio;
@@ -591,8 +606,12 @@ class FlameGraph {
     } else {
       const all = part.tree.all(node);
       let at = left;
-      for (const state of STATE_ORDER) {
-        const value = part.tree.total(node, state);
+      let states = STATE_ORDER;
+      if (width < LEAST_SHARES) {
+        states = [STATE_ORDER.reduce((most, state) => (part.tree.total(node, state) > part.tree.total(node, most) ? state : most))];
+      }
+      for (const state of states) {
+        const value = states.length === 1 ? all : part.tree.total(node, state);
         if (value === 0) continue;
         const wide = (width * value) / all;
         const colour = this.colour(state, place);
@@ -856,13 +875,15 @@ class FlameGraph {
     for (const part of this.parts) {
       if (part.tree instanceof PlainTree) {
         const { fn, end } = part.tree.tree;
-        const { all } = part.tree.sums;
+        const { sums } = part.tree;
         for (let node = 1; node < fn.length; ) {
-          if (all[node] > 0 && fn[node] >= 0 && this.matched[fn[node]] === 1) {
+          if (sums.all(node) === 0) {
+            node = end[node];
+          } else if (fn[node] >= 0 && this.matched[fn[node]] === 1) {
             this.matches.push({ part, node });
             node = end[node];
           } else {
-            node = all[node] > 0 ? node + 1 : end[node];
+            node++;
           }
         }
       } else {

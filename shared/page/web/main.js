@@ -96,6 +96,10 @@ class ScopePage {
     );
     this.searchResult = element("span", { class: "search-result", role: "status" });
     this.searchTimer = 0;
+    /** Search whose result is shown. */
+    this.searched = "";
+    /** Whether the selection is newer than what the bar shows of it. */
+    this.isNew = true;
     this.step = element("span", { class: "step", hidden: true });
   }
 
@@ -164,6 +168,7 @@ class ScopePage {
     if (SELECTING.some((part) => state[part] !== old[part])) {
       this.selected = select(this.data, state);
       this.selectBefore();
+      this.isNew = true;
     }
     this.show();
   }
@@ -181,9 +186,10 @@ class ScopePage {
     }
     this.panels.hidden = current.id === "summary";
     document.body.dataset.view = current.id;
-    this.bar.update();
+    if (this.isNew) this.bar.update();
     if (document.activeElement !== this.searchField) this.searchField.value = state.search;
-    this.showMatches();
+    if (this.isNew || this.searched !== state.search) this.showMatches();
+    this.isNew = false;
     if (!this.mounted.has(current.id)) {
       this.mounted.add(current.id);
       current.mount(this.panelOf(current), this);
@@ -210,6 +216,7 @@ class ScopePage {
   showMatches() {
     const { search } = this.store.state;
     const { selected } = this;
+    this.searched = search;
     if (search === "") {
       this.searchResult.textContent = "";
       return;

@@ -112,73 +112,147 @@ function toPreorder(parents, functions, count) {
 /** Number of blocked time without work, as a state of its own. */
 export const IDLE_STATE = 4;
 
-/**
- * Sums of a tree, by state and node. Arrays of states without time are null.
- * @typedef {{ self: (Float64Array | null)[], total: (Float64Array | null)[], all: Float64Array, allSelf: Float64Array, reason: Uint8Array, vote: Float64Array }} TreeSums
- */
+/** Number of states with the idle state. */
+const STATE_COUNT = 5;
+
+/** Samples by node, for each column of nodes. @type {WeakMap<Int32Array, { first: Int32Array, rows: Int32Array }>} */
+const ROW_ORDERS = new WeakMap();
 
 /**
- * Returns the sums of samples at the nodes of a tree: `self` of the node alone, `total` with its
- * descendants, `all` over all states. `reason` is the reason with most of the node's blocked time,
- * if one has more than half of it; `vote` is at most the lead of this reason.
+ * Returns the samples in the order of their nodes: node n has those from `first[n]` on. A node's
+ * descendants follow it, so the samples of a node with its descendants follow one another.
  * @param {Page.Tree} tree
- * @param {Int32Array} node Node of each sample.
- * @param {Float64Array} weight Value of each sample.
- * @param {Uint8Array} state State of each sample, or IDLE_STATE.
- * @param {Uint8Array} reasons Reason of each sample.
- * @returns {TreeSums}
+ * @param {Int32Array} node Node of each sample; samples with -1 are left out.
+ * @returns {{ first: Int32Array, rows: Int32Array }}
  */
-export function sumTree(tree, node, weight, state, reasons) {
-  /** @type {(Float64Array | null)[]} */
-  const self = [null, null, null, null, null];
-  const reason = new Uint8Array(tree.count);
-  const vote = new Float64Array(tree.count);
-  for (let row = 0; row < weight.length; row++) {
-    const value = weight[row];
-    if (value === 0) continue;
-    const at = node[row];
-    if (at < 0) continue;
-    const sums = (self[state[row]] ??= new Float64Array(tree.count));
-    sums[at] += value;
-    if (state[row] === 3) castVote(reason, vote, at, reasons[row], value);
-  }
-  const total = self.map((sums) => (sums === null ? null : sums.slice()));
-  const all = new Float64Array(tree.count);
-  const allSelf = new Float64Array(tree.count);
-  const { parent } = tree;
-  for (const sums of self) {
-    if (sums === null) continue;
-    for (let at = 0; at < allSelf.length; at++) allSelf[at] += sums[at];
-  }
-  for (const sums of total) {
-    if (sums === null) continue;
-    for (let at = tree.count - 1; at > 0; at--) sums[parent[at]] += sums[at];
-    for (let at = 0; at < all.length; at++) all[at] += sums[at];
-  }
-  if (total[3] !== null) {
-    for (let at = tree.count - 1; at > 0; at--) {
-      if (vote[at] > 0) castVote(reason, vote, parent[at], reason[at], vote[at]);
-    }
-  }
-  return { self, total, all, allSelf, reason, vote };
+export function orderRows(tree, node) {
+  let order = ROW_ORDERS.get(node);
+  if (order !== undefined) return order;
+  const first = new Int32Array(tree.count + 1);
+  for (let row = 0; row < node.length; row++) if (node[row] >= 0) first[node[row] + 1]++;
+  for (let at = 0; at < tree.count; at++) first[at + 1] += first[at];
+  const next = first.slice();
+  const rows = new Int32Array(first[tree.count]);
+  for (let row = 0; row < node.length; row++) if (node[row] >= 0) rows[next[node[row]]++] = row;
+  order = { first, rows };
+  ROW_ORDERS.set(node, order);
+  return order;
 }
 
 /**
- * Adds to a majority vote (Boyer and Moore): a reason with more than half of the value wins.
- * @param {Uint8Array} reason
- * @param {Float64Array} vote
- * @param {number} at
- * @param {number} candidate
- * @param {number} value
+ * Sums of samples at the nodes of a tree, by state. They are differences of running totals, which
+ * are exact, so that a new selection costs time for its samples only and not for all nodes.
  */
-function castVote(reason, vote, at, candidate, value) {
-  if (reason[at] === candidate) {
-    vote[at] += value;
-  } else if (vote[at] >= value) {
-    vote[at] -= value;
-  } else {
-    vote[at] = value - vote[at];
-    reason[at] = candidate;
+export class TreeSums {
+  /**
+   * @param {Page.Tree} tree
+   * @param {Int32Array} node Node of each sample.
+   * @param {Float64Array} weight Value of each sample.
+   * @param {Uint8Array} state State of each sample, or IDLE_STATE.
+   * @param {Uint8Array} reason Reason of each sample.
+   */
+  constructor(tree, node, weight, state, reason) {
+    this.end = tree.end;
+    const { first, rows } = orderRows(tree, node);
+    this.first = first;
+    this.rows = rows;
+    this.weight = weight;
+    this.state = state;
+    this.reasons = reason;
+    /** Running totals by state; null for states without time. @type {(Float64Array | null)[]} */
+    this.running = new Array(STATE_COUNT).fill(null);
+    this.runningAll = new Float64Array(rows.length + 1);
+    const present = new Uint8Array(STATE_COUNT);
+    let sum = 0;
+    for (let place = 0; place < rows.length; place++) {
+      const value = weight[rows[place]];
+      if (value > 0) present[state[rows[place]]] = 1;
+      this.runningAll[place + 1] = sum += value;
+    }
+    for (let its = 0; its < STATE_COUNT; its++) if (present[its] === 1) this.running[its] = this.runTotals((row) => state[row] === its);
+    /** Running totals of blocked time by reason. @type {{ reason: number, running: Float64Array }[] | null} */
+    this.byReason = null;
+  }
+
+  /**
+   * @param {(row: number) => boolean} counts
+   * @returns {Float64Array}
+   */
+  runTotals(counts) {
+    const { rows, weight } = this;
+    const running = new Float64Array(rows.length + 1);
+    let sum = 0;
+    for (let place = 0; place < rows.length; place++) {
+      if (counts(rows[place])) sum += weight[rows[place]];
+      running[place + 1] = sum;
+    }
+    return running;
+  }
+
+  /**
+   * Returns the value of a node with its descendants in a state.
+   * @param {number} node
+   * @param {number} state
+   * @returns {number}
+   */
+  total(node, state) {
+    const running = this.running[state];
+    return running === null ? 0 : running[this.first[this.end[node]]] - running[this.first[node]];
+  }
+
+  /**
+   * Returns the value of a node alone in a state.
+   * @param {number} node
+   * @param {number} state
+   * @returns {number}
+   */
+  self(node, state) {
+    const running = this.running[state];
+    return running === null ? 0 : running[this.first[node + 1]] - running[this.first[node]];
+  }
+
+  /**
+   * Returns the value of a node with its descendants.
+   * @param {number} node
+   * @returns {number}
+   */
+  all(node) {
+    return this.runningAll[this.first[this.end[node]]] - this.runningAll[this.first[node]];
+  }
+
+  /**
+   * Returns the value of a node alone.
+   * @param {number} node
+   * @returns {number}
+   */
+  allSelf(node) {
+    return this.runningAll[this.first[node + 1]] - this.runningAll[this.first[node]];
+  }
+
+  /**
+   * Returns the reason of most of the blocked time of a node with its descendants; -1 without
+   * blocked time.
+   * @param {number} node
+   * @returns {number}
+   */
+  reason(node) {
+    this.byReason ??= this.findReasons();
+    const [from, to] = [this.first[node], this.first[this.end[node]]];
+    let best = -1;
+    let most = 0;
+    for (const { reason, running } of this.byReason) {
+      const value = running[to] - running[from];
+      if (value > most) [best, most] = [reason, value];
+    }
+    return best;
+  }
+
+  /** @returns {{ reason: number, running: Float64Array }[]} */
+  findReasons() {
+    const { rows, weight, state, reasons } = this;
+    const present = new Set();
+    for (const row of rows) if (state[row] === 3 && weight[row] > 0) present.add(reasons[row]);
+    return [...present].sort((one, other) => one - other).map((reason) => ({ reason, running: this.runTotals((row) => state[row] === 3 && reasons[row] === reason) }));
   }
 }
 
@@ -444,18 +518,27 @@ export class PlainTree {
   /** @param {number} node */
   findKids(node) {
     const { end, fn } = this.tree;
-    const { all } = this.sums;
+    const { sums } = this;
     if (end[node] === node + 1) return NO_NODES;
+    /** @type {number[]} */
     const kids = [];
-    for (let kid = node + 1; kid < end[node]; kid = end[kid]) if (all[kid] > 0) kids.push(kid);
+    /** @type {number[]} */
+    const values = [];
+    for (let kid = node + 1; kid < end[node]; kid = end[kid]) {
+      const value = sums.all(kid);
+      if (value === 0) continue;
+      kids.push(kid);
+      values.push(value);
+    }
     // Roots of groups keep their order.
-    if (kids.length > 1 && fn[kids[0]] > -2) kids.sort((one, other) => all[other] - all[one] || one - other);
-    return Int32Array.from(kids);
+    if (kids.length < 2 || fn[kids[0]] <= -2) return Int32Array.from(kids);
+    const order = kids.map((_, place) => place).sort((one, other) => values[other] - values[one] || one - other);
+    return Int32Array.from(order, (place) => kids[place]);
   }
 
   /** @param {number} node */
   all(node) {
-    return this.sums.all[node];
+    return this.sums.all(node);
   }
 
   /**
@@ -463,12 +546,12 @@ export class PlainTree {
    * @param {number} state
    */
   total(node, state) {
-    return this.sums.total[state]?.[node] ?? 0;
+    return this.sums.total(node, state);
   }
 
   /** @param {number} node */
   self(node) {
-    return this.sums.allSelf[node];
+    return this.sums.allSelf(node);
   }
 
   /** @param {number} node */
@@ -483,8 +566,7 @@ export class PlainTree {
 
   /** @param {number} node */
   reason(node) {
-    const blocked = this.total(node, 3);
-    return blocked > 0 && this.sums.vote[node] > blocked / 20 ? this.sums.reason[node] : -1;
+    return this.sums.reason(node);
   }
 }
 
@@ -495,28 +577,31 @@ export class PlainTree {
  */
 export class CallersTree {
   /**
-   * Starts at nodes of `tree`, with their values by state.
    * @param {Page.Tree} tree
-   * @param {Int32Array} starts Nodes.
-   * @param {(Float64Array | null)[]} values Values by state and node of `tree`.
-   * @param {Uint8Array} reasons Reason of each node of `tree`.
-   * @param {boolean} isBelow Whether the root's children are the functions of the starts, not their callers.
+   * @param {Int32Array} starts Nodes at which the stacks start, going up.
+   * @param {TreeSums} sums
+   * @param {boolean} isLeaves Whether the starts are leaves with their own values, and become the
+   * root's children. Otherwise they are one function with its callees, which is the root.
    */
-  constructor(tree, starts, values, reasons, isBelow) {
+  constructor(tree, starts, sums, isLeaves) {
     this.tree = tree;
-    this.values = values;
-    this.reasons = reasons;
-    this.isBelow = isBelow;
+    this.sums = sums;
+    this.isLeaves = isLeaves;
+    this.nodes = starts;
+    /** Values of the starts by state. */
+    this.values = sums.running.map((running, state) =>
+      running === null ? null : Float64Array.from(starts, (start) => (isLeaves ? sums.self(start, state) : sums.total(start, state))));
     this.fns = [-1];
     this.parents = [-1];
-    /** Starts that are below each node. */
-    this.starts = [starts];
-    /** The node of `tree` for each of these starts: the function itself, or its ancestor. */
+    const all = Int32Array.from(starts.keys());
+    /** Numbers of the starts below each node. */
+    this.starts = [all];
+    /** Node of `tree` for each of these starts: the start itself, or a caller of it. */
     this.cursors = [starts];
     /** @type {(Int32Array | null)[]} */
     this.known = [null];
     /** @type {number[][]} */
-    this.totals = [this.sum(starts)];
+    this.totals = [this.sum(all)];
   }
 
   /**
@@ -524,10 +609,10 @@ export class CallersTree {
    * @returns {number[]}
    */
   sum(starts) {
-    return this.values.map((sums) => {
-      if (sums === null) return 0;
+    return this.values.map((values) => {
+      if (values === null) return 0;
       let total = 0;
-      for (const start of starts) total += sums[start];
+      for (const start of starts) total += values[start];
       return total;
     });
   }
@@ -545,7 +630,7 @@ export class CallersTree {
     const { parent, fn } = this.tree;
     const starts = this.starts[node];
     const cursors = this.cursors[node];
-    const isFirst = node === 0 && this.isBelow;
+    const isFirst = node === 0 && this.isLeaves;
     /** @type {Map<number, number>} */
     const numbers = new Map();
     const group = new Int32Array(starts.length);
@@ -624,14 +709,11 @@ export class CallersTree {
   reason(node) {
     const blocked = this.values[3];
     if (blocked === null) return -1;
-    let best = -1;
+    let heaviest = -1;
     let most = 0;
     for (const start of this.starts[node]) {
-      if (blocked[start] > most) {
-        most = blocked[start];
-        best = this.reasons[start];
-      }
+      if (blocked[start] > most) [heaviest, most] = [start, blocked[start]];
     }
-    return best;
+    return heaviest < 0 ? -1 : this.sums.reason(this.nodes[heaviest]);
   }
 }

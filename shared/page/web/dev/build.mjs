@@ -27,6 +27,12 @@ const withoutComments = (text) => {
   return `${lines.join("\n")}\n`;
 };
 const script = MODULES.map((name) => withoutComments(source(`${name}.js`).replace(/^import [^;]*;\n/gm, "").replace(/^export /gm, ""))).join("");
+/** Names that modules declare at their top; one script cannot have two of a name. */
+const declared = new Map();
+for (const [, name] of script.matchAll(/^(?:async )?(?:function\*?|const|let|class) ([\w$]+)/gm)) {
+  if (declared.has(name)) throw new Error(`two modules declare ${name}`);
+  declared.set(name, true);
+}
 const style = source("page.css") + source("views.css");
 /** @param {string} text */
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;

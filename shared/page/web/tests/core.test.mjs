@@ -10,7 +10,7 @@ import { CaptureError } from "../proto.js";
 import { makeMatcher, matchFunctions, patternFault, sumMatches } from "../search.js";
 import { initialState, select } from "../selection.js";
 import { hashToState, stateToHash } from "../state.js";
-import { calleesOf, CallersTree, functionsNamed, groupTree, markStacks, PlainTree, sumTree } from "../tree.js";
+import { calleesOf, CallersTree, functionsNamed, groupTree, markStacks, PlainTree, TreeSums } from "../tree.js";
 import { encodeCapture } from "./make.mjs";
 
 const LOCK = 1;
@@ -116,7 +116,7 @@ test("trees have the sums of the samples", () => {
   const capture = data();
   const { names } = capture.functions;
   const it = selected({}, capture);
-  const sums = sumTree(it.tree, it.node, it.weight, capture.samples.state, capture.samples.reason);
+  const sums = new TreeSums(it.tree, it.node, it.weight, capture.samples.state, capture.samples.reason);
   const tree = new PlainTree(it.tree, sums);
   const found = drawn(tree, names);
   assert.equal(found.get(""), 2000);
@@ -127,7 +127,7 @@ test("trees have the sums of the samples", () => {
   assert.equal(tree.total(0, 3), 1200);
   assert.equal(tree.reason(0), SLEEP);
 
-  const inverted = new CallersTree(it.tree, Int32Array.from(it.tree.fn.keys()).filter((node) => sums.allSelf[node] > 0), sums.self, sums.reason, true);
+  const inverted = new CallersTree(it.tree, Int32Array.from(it.tree.fn.keys()).filter((node) => sums.allSelf(node) > 0), sums, true);
   const leaves = drawn(inverted, names);
   assert.equal(leaves.get(""), 2000);
   assert.equal(leaves.get("futex"), 1000);
@@ -136,22 +136,22 @@ test("trees have the sums of the samples", () => {
 
   const marked = functionsNamed(capture.functions, "work");
   const callees = calleesOf(it.tree, it.node, marked);
-  const below = drawn(new PlainTree(callees.tree, sumTree(callees.tree, callees.node, it.weight, capture.samples.state, capture.samples.reason)), names);
+  const below = drawn(new PlainTree(callees.tree, new TreeSums(callees.tree, callees.node, it.weight, capture.samples.state, capture.samples.reason)), names);
   // The recursive call counts once.
   assert.equal(below.get(""), 900);
   assert.equal(below.get("work"), 100);
   assert.equal(below.get("loop"), 700);
-  const above = drawn(new CallersTree(it.tree, callees.roots, sums.total, sums.reason, false), names);
+  const above = drawn(new CallersTree(it.tree, callees.roots, sums, false), names);
   assert.deepEqual([above.get(""), above.get("main"), above.get("start")], [900, 800, 100]);
 });
 
 test("hidden frames give their time to their callers", () => {
   const capture = data();
   const it = selected({ filters: [{ kind: "hide", name: "work" }] }, capture);
-  const sums = sumTree(it.tree, it.node, it.weight, capture.samples.state, capture.samples.reason);
+  const sums = new TreeSums(it.tree, it.node, it.weight, capture.samples.state, capture.samples.reason);
   const found = drawn(new PlainTree(it.tree, sums), capture.functions.names);
   assert.deepEqual([found.get("main"), found.get("main;loop"), found.get("start"), found.get("start;wait")], [1000, 700, 1000, 900]);
-  assert.equal(sums.allSelf[it.node[4]], 100);
+  assert.equal(sums.allSelf(it.node[4]), 100);
 });
 
 test("groups have trees of their own", () => {
@@ -159,7 +159,7 @@ test("groups have trees of their own", () => {
   const it = selected({ threads: [] }, capture);
   const group = capture.samples.thread;
   const made = groupTree(it.tree, it.node, it.weight, group, [[0], [1]]);
-  const sums = sumTree(made.tree, made.node, it.weight, capture.samples.state, capture.samples.reason);
+  const sums = new TreeSums(made.tree, made.node, it.weight, capture.samples.state, capture.samples.reason);
   const found = drawn(new PlainTree(made.tree, sums), capture.functions.names);
   assert.deepEqual([found.get("-2"), found.get("-3"), found.get("-2;main;work"), found.get("-3;start;work")], [1000, 1000, 800, 100]);
   for (let node = 1; node < made.tree.count; node++) {
@@ -247,7 +247,7 @@ test("hostile names are names", () => {
   assert.equal(stackNames(capture, capture.samples.node[0]).length, 5000);
   const it = select(capture, { ...initialState(), filters: [{ kind: "only", name: "__proto__" }], threads: ["1/1"] });
   assert.equal(it.shown, 9);
-  const sums = sumTree(it.tree, it.node, it.weight, capture.samples.state, capture.samples.reason);
+  const sums = new TreeSums(it.tree, it.node, it.weight, capture.samples.state, capture.samples.reason);
   assert.equal(new PlainTree(it.tree, sums).all(it.tree.count - 1), 9);
 });
 
