@@ -3,7 +3,7 @@
 import { button, element, styleVariable } from "./dom.js";
 import { formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
 import { matchFunctions } from "./search.js";
-import { calleesOf, CallersTree, functionsNamed, groupTree, IDLE_STATE, PlainTree, TreeSums } from "./tree.js";
+import { calleesOf, CallersTree, functionsNamed, groupTree, IDLE_STATE, NO_REASON, PlainTree, TreeSums } from "./tree.js";
 
 /** Height of a row in px. */
 const ROW = 19;
@@ -81,6 +81,8 @@ class FlameGraph {
     const { data } = app;
     /** State of each sample, with idle time as a state of its own. */
     this.states = data.samples.state.map((state, row) => (state === 3 && data.samples.idle[row] === 1 ? IDLE_STATE : state));
+    /** Reason of each sample that is blocked with work. */
+    this.reasons = data.samples.reason.map((reason, row) => (this.states[row] === 3 ? reason : NO_REASON));
     /** Texts of the roots of groups. @type {string[]} */
     this.labels = [];
     /** @type {FlamePart[]} */
@@ -258,16 +260,15 @@ class FlameGraph {
   build() {
     const { app } = this;
     const { selected, data } = app;
-    const { reason } = data.samples;
     let { tree, node } = selected;
     this.labels = [];
     const group = this.groups();
     if (group !== null) ({ tree, node } = groupTree(tree, node, selected.weight, group.group, group.paths));
-    const sums = new TreeSums(tree, node, selected.weight, this.states, reason);
+    const sums = new TreeSums(tree, node, selected.weight, this.states, this.reasons);
     const main = { isAbove: false, zoom: 0, option: "flame.zoom" };
     if (app.state.pivot !== "") {
       const callees = calleesOf(tree, node, functionsNamed(data.functions, app.state.pivot));
-      const below = new PlainTree(callees.tree, new TreeSums(callees.tree, callees.node, selected.weight, this.states, reason));
+      const below = new PlainTree(callees.tree, new TreeSums(callees.tree, callees.node, selected.weight, this.states, this.reasons));
       const above = new CallersTree(tree, callees.roots, sums, false);
       this.parts = [{ ...main, tree: below }, { tree: above, isAbove: true, zoom: 0, option: "flame.above" }];
     } else if (this.isInverted()) {

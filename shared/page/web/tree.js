@@ -112,6 +112,8 @@ function toPreorder(parents, functions, count) {
 /** Number of blocked time without work, as a state of its own. */
 export const IDLE_STATE = 4;
 
+/** In place of the reason of samples that are not blocked, or idle. */
+export const NO_REASON = 255;
 /** Number of states with the idle state. */
 const STATE_COUNT = 5;
 
@@ -149,7 +151,7 @@ export class TreeSums {
    * @param {Int32Array} node Node of each sample.
    * @param {Float64Array} weight Value of each sample.
    * @param {Uint8Array} state State of each sample, or IDLE_STATE.
-   * @param {Uint8Array} reason Reason of each sample.
+   * @param {Uint8Array} reason Reason of each sample, or NO_REASON.
    */
   constructor(tree, node, weight, state, reason) {
     this.end = tree.end;
@@ -169,21 +171,24 @@ export class TreeSums {
       if (value > 0) present[state[rows[place]]] = 1;
       this.runningAll[place + 1] = sum += value;
     }
-    for (let its = 0; its < STATE_COUNT; its++) if (present[its] === 1) this.running[its] = this.runTotals((row) => state[row] === its);
+    for (let its = 0; its < STATE_COUNT; its++) if (present[its] === 1) this.running[its] = this.runTotals(state, its);
     /** Running totals of blocked time by reason. @type {{ reason: number, running: Float64Array }[] | null} */
     this.byReason = null;
   }
 
   /**
-   * @param {(row: number) => boolean} counts
+   * Returns the running totals of the samples with a value in a column.
+   * @param {Uint8Array} column
+   * @param {number} wanted
    * @returns {Float64Array}
    */
-  runTotals(counts) {
+  runTotals(column, wanted) {
     const { rows, weight } = this;
     const running = new Float64Array(rows.length + 1);
     let sum = 0;
     for (let place = 0; place < rows.length; place++) {
-      if (counts(rows[place])) sum += weight[rows[place]];
+      const row = rows[place];
+      if (column[row] === wanted) sum += weight[row];
       running[place + 1] = sum;
     }
     return running;
@@ -249,10 +254,12 @@ export class TreeSums {
 
   /** @returns {{ reason: number, running: Float64Array }[]} */
   findReasons() {
-    const { rows, weight, state, reasons } = this;
-    const present = new Set();
-    for (const row of rows) if (state[row] === 3 && weight[row] > 0) present.add(reasons[row]);
-    return [...present].sort((one, other) => one - other).map((reason) => ({ reason, running: this.runTotals((row) => state[row] === 3 && reasons[row] === reason) }));
+    const { rows, weight, reasons } = this;
+    const present = new Uint8Array(NO_REASON + 1);
+    for (const row of rows) if (weight[row] > 0) present[reasons[row]] = 1;
+    const found = [];
+    for (let reason = 0; reason < NO_REASON; reason++) if (present[reason] === 1) found.push({ reason, running: this.runTotals(reasons, reason) });
+    return found;
   }
 }
 
