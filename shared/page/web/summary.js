@@ -1,5 +1,19 @@
-// The first screen is written by Rust. Here its threads become links to their stacks.
+// The first screen is written by Rust. Here its threads, causes and idle time become links into the
+// views.
 import { button } from "./dom.js";
+
+/**
+ * Puts the contents of a cell into a link.
+ * @param {Element | null} cell
+ * @param {string} title
+ * @param {() => void} act
+ */
+function makeLink(cell, title, act) {
+  if (!(cell instanceof HTMLElement)) return;
+  const link = button("", act, { class: "thread-link", title });
+  link.append(...cell.childNodes);
+  cell.append(link);
+}
 
 /**
  * Returns the view of the first screen.
@@ -11,18 +25,23 @@ export function makeSummaryView() {
     title: "Summary",
     isAvailable: () => true,
     mount(root, app) {
-      for (const row of root.querySelectorAll("[data-tid]")) {
-        if (!(row instanceof HTMLElement || row instanceof SVGElement)) continue;
-        const { pid, tid } = row.dataset;
+      // Two captures may have threads of the same IDs; the links lead to those of the later one.
+      for (const row of root.querySelectorAll("tr[data-tid]")) {
+        const { pid, tid } = /** @type {HTMLElement} */ (row).dataset;
         const thread = app.data.threads.find((one) => String(one.pid) === pid && String(one.tid) === tid);
-        const cell = row.querySelector("th, td") ?? row;
-        if (!thread || !(cell instanceof HTMLElement)) continue;
-        const link = button("", () => app.setState({ view: "flame", threads: [thread.key] }, "push"), {
-          class: "thread-link", title: "Show the stacks of this thread",
+        if (!thread) continue;
+        makeLink(row.querySelector("th"), "Show the stacks of this thread", () => {
+          app.setState({ view: "flame", threads: [thread.key], states: [], reasons: [], pivot: "" }, "push");
         });
-        link.append(...cell.childNodes);
-        cell.append(link);
       }
+      for (const row of root.querySelectorAll("tr[data-state]")) {
+        const { state = "", reason = "" } = /** @type {HTMLElement} */ (row).dataset;
+        makeLink(row.querySelector("th"), "Show the stacks of this state", () => {
+          app.setState({ view: "flame", threads: [], states: [state], reasons: reason === "" ? [] : [reason], pivot: "" }, "push");
+        });
+      }
+      const idle = root.querySelector("#idle");
+      idle?.append(" · ", button("show it in the flame graph", () => app.setState({ view: "flame", idle: "show" }, "push"), { class: "thread-link" }));
     },
     update() {},
   };
