@@ -44,6 +44,7 @@ export function makeSelectionBar(app) {
  */
 export function statusText(app) {
   const { shown, whole, hidden, idleHidden } = app.selected;
+  if (app.state.view === "summary") return "The summary shows the whole capture, without these filters.";
   const where = app.state.range === null ? "" : " in this time range";
   if (hidden === 0) return `Shown: all ${app.value(whole)}${where}.`;
   const others = hidden - idleHidden;

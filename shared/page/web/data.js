@@ -99,6 +99,7 @@ export function decodeCapture(bytes) {
     reader.place = end;
   }
   if (!isComplete) throw damaged("its end is missing");
+  if (reader.place < bytes.length) throw damaged("something comes after its end");
   return rows.finish();
 }
 

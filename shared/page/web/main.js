@@ -10,7 +10,7 @@ import { makeLanesView } from "./lanes.js";
 import { closeMenuOutside, copyText, openHelp, openMenu } from "./menu.js";
 import { CaptureError } from "./proto.js";
 import { matchFunctions, patternFault, sumMatches } from "./search.js";
-import { select } from "./selection.js";
+import { initialState, select } from "./selection.js";
 import { Store } from "./state.js";
 import { makeSummaryView } from "./summary.js";
 import { makeTableView } from "./table.js";
@@ -21,6 +21,7 @@ import { makeWakersView } from "./wakers.js";
 const SEARCH_DELAY = 120;
 /** Parts of the state that decide what is selected. */
 const SELECTING = /** @type {const} */ (["threads", "states", "reasons", "idle", "range", "filters", "pivot"]);
+const INITIAL = initialState();
 /** @type {[string, string][]} */
 const COMMON_KEYS = [
   ["1 … 6", "go to a view"],
@@ -98,6 +99,8 @@ class ScopePage {
     this.searchTimer = 0;
     /** Search whose result is shown. */
     this.searched = "";
+    /** ID of the view that is shown. */
+    this.shownView = "";
     /** Whether the selection is newer than what the bar shows of it. */
     this.isNew = true;
     this.step = element("span", { class: "step", hidden: true });
@@ -134,6 +137,8 @@ class ScopePage {
     this.root.append(header, this.panels, this.said);
     this.summary.before(this.root);
     this.root.hidden = false;
+    // The line may say that the page was cut short, which a page without its script cannot find out.
+    document.getElementById("trouble")?.setAttribute("hidden", "");
     this.searchField.addEventListener("input", () => {
       clearTimeout(this.searchTimer);
       this.searchTimer = setTimeout(() => this.search(this.searchField.value), SEARCH_DELAY);
@@ -141,6 +146,7 @@ class ScopePage {
     this.searchField.addEventListener("keydown", (event) => {
       if (event.key === "Enter") {
         this.search(this.searchField.value);
+        if (this.view().id === "summary" && this.views.length > 1) this.setState({ view: this.views[1].id }, "push");
         this.stepMatch(event.shiftKey ? -1 : 1);
       } else if (event.key === "Escape") {
         this.search("");
@@ -186,7 +192,9 @@ class ScopePage {
     }
     this.panels.hidden = current.id === "summary";
     document.body.dataset.view = current.id;
-    if (this.isNew) this.bar.update();
+    document.body.dataset.filtered = String(SELECTING.some((part) => String(state[part] ?? "") !== String(INITIAL[part] ?? "")));
+    if (this.isNew || this.shownView !== current.id) this.bar.update();
+    this.shownView = current.id;
     if (document.activeElement !== this.searchField) this.searchField.value = state.search;
     if (this.isNew || this.searched !== state.search) this.showMatches();
     this.isNew = false;
