@@ -3,7 +3,7 @@
 import { element, svgElement, button, styleVariable } from "./dom.js";
 import { STATE_NAMES, formatCount } from "./format.js";
 import { makeMatcher } from "./search.js";
-import { VirtualRows, sortHeader } from "./table.js";
+import { VirtualRows, outermostNodes, sortHeader } from "./table.js";
 
 /** Number of standard deviations beyond which a change is significant at the level of 99 %. */
 export const CHANGE_LEVEL = 2.576;
@@ -18,8 +18,8 @@ const SQUARE_UNIT = 2 ** 20;
  */
 
 /**
- * Sum with its variance and the number of its intervals or samples.
- * @typedef {{ value: number, variance: number, events: number }} ChangeTotal
+ * Sums by function, with their variances and the numbers of their intervals or samples.
+ * @typedef {{ value: Float64Array, variance: Float64Array, events: Float64Array }} ChangeTotals
  */
 
 /**
@@ -48,20 +48,59 @@ export function whyNotComparable(before, after) {
 }
 
 /**
- * Adds up the time, the variance and the events of each function name in one state.
+ * Numbers of function names over two captures. Frames of one name are one function, also if their
+ * kinds differ.
+ * @typedef {{ names: string[], numbers: [Int32Array, Int32Array] }} SharedNames
+ */
+
+/** Names of two captures, by the later one. @type {WeakMap<Page.Data, SharedNames>} */
+const SHARED_NAMES = new WeakMap();
+
+/**
+ * @param {Page.Data} before
+ * @param {Page.Data} after
+ * @returns {SharedNames}
+ */
+function shareNames(before, after) {
+  const known = SHARED_NAMES.get(after);
+  if (known) return known;
+  /** @type {Map<string, number>} */
+  const found = new Map();
+  /** @param {Page.Data} data */
+  const numbersOf = (data) => Int32Array.from(data.functions.names, (name) => {
+    const number = found.get(name) ?? found.size;
+    found.set(name, number);
+    return number;
+  });
+  /** @type {SharedNames} */
+  const shared = { numbers: [numbersOf(before), numbersOf(after)], names: [] };
+  shared.names = [...found.keys()];
+  SHARED_NAMES.set(after, shared);
+  return shared;
+}
+
+/**
+ * Adds up the time, the variance and the events of each function in one state.
  * @param {Page.Selected} selected
  * @param {number} state
- * @returns {Map<string, ChangeTotal>}
+ * @param {Int32Array} numbers
+ * @param {number} functions Number of functions in `numbers`.
+ * @param {Int32Array} outermost Nodes without a caller of the same function.
+ * @returns {ChangeTotals}
  */
-function changeTotals(selected, state) {
+function changeTotals(selected, state, numbers, functions, outermost) {
   const { data, tree, node, weight, count } = selected;
   const { samples, meta } = data;
+  /** @type {ChangeTotals} */
+  const totals = { value: new Float64Array(functions), variance: new Float64Array(functions), events: new Float64Array(functions) };
   const value = new Float64Array(tree.count);
   const variance = new Float64Array(tree.count);
   const events = new Float64Array(tree.count);
   const bursts = Math.max(1, meta.bursts[state] / 100);
+  let any = false;
   for (let sample = 0; sample < weight.length; sample++) {
     if (samples.state[sample] !== state || (weight[sample] === 0 && count[sample] === 0)) continue;
+    any = true;
     const whole = samples.value[sample];
     // A part of the time of a sample has this part of its variance.
     const share = whole > 0 ? weight[sample] / whole : 1;
@@ -74,38 +113,19 @@ function changeTotals(selected, state) {
     variance[at] += byChance * bursts;
     events[at] += Math.max(1, count[sample]);
   }
+  if (!any) return totals;
   for (let at = tree.count - 1; at > 0; at--) {
+    if (events[at] === 0) continue;
     const up = tree.parent[at];
     value[up] += value[at];
     variance[up] += variance[at];
     events[up] += events[at];
   }
-  // Frames of one name are one function, also if their kinds differ.
-  const { names } = data.functions;
-  /** @type {Map<string, number>} */
-  const numbers = new Map();
-  const numberOf = Int32Array.from(names, (name) => {
-    const known = numbers.get(name);
-    if (known !== undefined) return known;
-    numbers.set(name, numbers.size);
-    return numbers.size - 1;
-  });
-  const open = new Int32Array(numbers.size);
-  /** @type {Map<string, ChangeTotal>} */
-  const totals = new Map();
-  for (let at = 0; at < tree.count; at++) {
-    const fn = tree.fn[at];
-    if (fn < 0 || at < open[numberOf[fn]]) continue;
-    open[numberOf[fn]] = tree.end[at];
-    if (events[at] === 0) continue;
-    const total = totals.get(names[fn]);
-    if (total) {
-      total.value += value[at];
-      total.variance += variance[at];
-      total.events += events[at];
-    } else {
-      totals.set(names[fn], { value: value[at], variance: variance[at], events: events[at] });
-    }
+  for (const at of outermost) {
+    const number = numbers[tree.fn[at]];
+    totals.value[number] += value[at];
+    totals.variance[number] += variance[at];
+    totals.events[number] += events[at];
   }
   return totals;
 }
@@ -120,23 +140,25 @@ export function findChanges(before, after) {
   /** @type {Change[]} */
   const changes = [];
   const seconds = [before.windowNs / 1e9, after.windowNs / 1e9];
-  const none = { value: 0, variance: 0, events: 0 };
+  const { names, numbers } = shareNames(before.data, after.data);
+  const nodes = [before, after].map(({ tree }, side) => outermostNodes(tree, numbers[side], names.length));
   for (let state = 0; state < 4; state++) {
-    const [one, other] = [changeTotals(before, state), changeTotals(after, state)];
-    for (const name of new Set([...one.keys(), ...other.keys()])) {
-      const old = one.get(name) ?? none;
-      const now = other.get(name) ?? none;
+    const [old, now] = [before, after].map((selected, side) => changeTotals(selected, state, numbers[side], names.length, nodes[side]));
+    names.forEach((name, at) => {
+      const events = old.events[at] + now.events[at];
+      if (events === 0) return;
       // One more event on each side compensates for the skew of a few events.
-      const oneMore = (old.variance + now.variance) / Math.max(1, old.events + now.events);
+      const oneMore = (old.variance[at] + now.variance[at]) / Math.max(1, events);
       const deviation = Math.hypot(
-        Math.sqrt(old.variance + oneMore) / seconds[0], Math.sqrt(now.variance + oneMore) / seconds[1]);
-      const difference = now.value / seconds[1] - old.value / seconds[0];
+        Math.sqrt(old.variance[at] + oneMore) / seconds[0], Math.sqrt(now.variance[at] + oneMore) / seconds[1]);
+      const rates = [old.value[at] / seconds[0], now.value[at] / seconds[1]];
+      const difference = rates[1] - rates[0];
       changes.push({
-        name, state, before: old.value / seconds[0], after: now.value / seconds[1], difference, deviation,
+        name, state, before: rates[0], after: rates[1], difference, deviation,
         isSignificant: Math.abs(difference) > CHANGE_LEVEL * deviation,
-        isNew: old.events === 0, isGone: now.events === 0,
+        isNew: old.events[at] === 0, isGone: now.events[at] === 0,
       });
-    }
+    });
   }
   return changes.sort((one, other) => Number(other.isSignificant) - Number(one.isSignificant)
     || Math.abs(other.difference) - Math.abs(one.difference));

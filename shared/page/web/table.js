@@ -18,6 +18,32 @@ const MOST_NEIGHBOURS = 200;
  * @typedef {{ self: Float64Array, total: Float64Array, events: Float64Array, nodeTotal: Float64Array }} FunctionTotals
  */
 
+/** Outermost nodes by tree. @type {WeakMap<Page.Tree, Int32Array>} */
+const OUTERMOST = new WeakMap();
+
+/**
+ * Returns the nodes that have no caller of the same function, in preorder.
+ * @param {Page.Tree} tree
+ * @param {Int32Array | null} numbers Function by its number in the tree, if several are one.
+ * @param {number} functions Number of functions.
+ * @returns {Int32Array}
+ */
+export function outermostNodes(tree, numbers, functions) {
+  const { fn, end, count } = tree;
+  // Nodes below this number are descendants of a node of the same function.
+  const open = new Int32Array(functions);
+  const found = new Int32Array(count);
+  let size = 0;
+  for (let at = 0; at < count; at++) {
+    if (fn[at] < 0) continue;
+    const number = numbers === null ? fn[at] : numbers[fn[at]];
+    if (at < open[number]) continue;
+    open[number] = end[at];
+    found[size++] = at;
+  }
+  return found.slice(0, size);
+}
+
 /**
  * Adds up the time of all functions. `events` counts the intervals and CPU samples with the
  * function on the stack, of all states.
@@ -26,43 +52,37 @@ const MOST_NEIGHBOURS = 200;
  */
 export function functionTotals(selected) {
   const { tree, node, weight, count, data } = selected;
-  const nodes = tree.count;
+  const { state } = data.samples;
+  const { fn, parent, count: nodes } = tree;
   const functions = data.functions.count;
   const width = STATES + 1;
   const sums = new Float64Array(nodes * width);
-  const { state } = data.samples;
   for (let sample = 0; sample < weight.length; sample++) {
-    const value = weight[sample];
-    if (value === 0 && count[sample] === 0) continue;
+    if (weight[sample] === 0 && count[sample] === 0) continue;
     const at = node[sample] * width;
-    sums[at + state[sample]] += value;
+    sums[at + state[sample]] += weight[sample];
     sums[at + STATES] += count[sample];
   }
   const self = new Float64Array((functions + 1) * STATES);
-  for (let at = 0; at < nodes; at++) {
-    const fn = tree.fn[at] < 0 ? functions : tree.fn[at];
-    for (let s = 0; s < STATES; s++) self[fn * STATES + s] += sums[at * width + s];
-  }
-  for (let at = nodes - 1; at > 0; at--) {
-    const to = tree.parent[at] * width;
-    for (let s = 0; s < width; s++) sums[to + s] += sums[at * width + s];
-  }
   const total = new Float64Array((functions + 1) * STATES);
   const events = new Float64Array(functions + 1);
-  // Nodes below this number are descendants of a node of the same function.
-  const open = new Int32Array(functions);
+  events[functions] = sums[STATES];
   for (let at = 0; at < nodes; at++) {
-    const fn = tree.fn[at];
-    if (fn < 0 || at < open[fn]) continue;
-    open[fn] = tree.end[at];
-    for (let s = 0; s < STATES; s++) total[fn * STATES + s] += sums[at * width + s];
-    events[fn] += sums[at * width + STATES];
+    const to = (fn[at] < 0 ? functions : fn[at]) * STATES;
+    for (let s = 0; s < STATES; s++) self[to + s] += sums[at * width + s];
   }
-  for (let s = 0; s < STATES; s++) {
-    total[functions * STATES + s] = self[functions * STATES + s];
+  total.set(self.subarray(functions * STATES), functions * STATES);
+  for (let at = nodes - 1; at > 0; at--) {
+    const to = parent[at] * width;
+    for (let s = 0; s < width; s++) sums[to + s] += sums[at * width + s];
   }
-  for (let sample = 0; sample < weight.length; sample++) {
-    if (tree.fn[node[sample]] < 0) events[functions] += count[sample];
+  let outermost = OUTERMOST.get(tree);
+  if (!outermost) OUTERMOST.set(tree, (outermost = outermostNodes(tree, null, functions)));
+  for (let k = 0; k < outermost.length; k++) {
+    const at = outermost[k] * width;
+    const to = fn[outermost[k]] * STATES;
+    for (let s = 0; s < STATES; s++) total[to + s] += sums[at + s];
+    events[fn[outermost[k]]] += sums[at + STATES];
   }
   const nodeTotal = new Float64Array(nodes);
   for (let at = 0; at < nodes; at++) {
