@@ -33,6 +33,9 @@ export function makeSelectionBar(app) {
       reasons.update();
       chips.replaceChildren(...makeChips(app));
       status.textContent = statusText(app);
+      if (app.selected.shown === 0 && app.selected.idleHidden > 0) {
+        status.append(" ", button("Show idle time", () => app.setState({ idle: "show" }, "push")));
+      }
     },
   };
 }

@@ -54,6 +54,7 @@ export function makeFlameView() {
     key: (event) => graph?.key(event) ?? false,
     stepMatch: (direction) => graph?.stepMatch(direction),
     matchPlace: () => graph?.matchPlace() ?? "",
+    drawn: () => graph,
     keys: [
       ["← → ↑ ↓", "go to a sibling, caller or callee"],
       ["Enter  w", "zoom to the function"],

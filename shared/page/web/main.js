@@ -59,7 +59,10 @@ async function openPage() {
   const data = decodeCapture(records);
   const earlier = await readBlock("before");
   const before = earlier === null ? null : decodeCapture(earlier);
-  new ScopePage(root, summary, data, before).start();
+  const page = new ScopePage(root, summary, data, before);
+  // Tests and people with a console read the page here.
+  Object.assign(window, { systemscope: page });
+  page.start();
 }
 
 /** The page: state, selection and views. @implements {Page.App} */
@@ -385,6 +388,9 @@ class ScopePage {
   }
 }
 
-window.addEventListener("error", (event) => reportTrouble(event.error ?? event.message));
+window.addEventListener("error", (event) => {
+  // Browsers report a resize that is handled in the next frame as an error.
+  if (!event.message.startsWith("ResizeObserver")) reportTrouble(event.error ?? event.message);
+});
 window.addEventListener("unhandledrejection", (event) => reportTrouble(event.reason));
 openPage().catch(reportTrouble);

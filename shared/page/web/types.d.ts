@@ -366,6 +366,8 @@ declare namespace Page {
     stepMatch?(direction: number, app: App): void;
     /** Place among the matches, such as `3/17`, or "" without matches. */
     matchPlace?(app: App): string;
+    /** What the view draws, for tests. */
+    drawn?(): unknown;
     /** Keys for the help, with what they do. */
     keys?: [string, string][];
   }
