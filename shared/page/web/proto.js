@@ -15,6 +15,8 @@ export function damaged(fault) {
 const UTF8 = new TextDecoder();
 /** Longest text in bytes that is decoded without a TextDecoder. */
 const SHORT_TEXT = 64;
+/** Control characters, line separators and controls of bidirectional text, as in `profile::Text`. */
+const HOSTILE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Reads the fields of one message between `place` and `end`. */
 export class Reader {
@@ -143,10 +145,11 @@ export class Reader {
     if (end - start <= SHORT_TEXT) {
       let text = "";
       let place = start;
-      for (; place < end && bytes[place] < 128; place++) text += String.fromCharCode(bytes[place]);
+      for (; place < end && bytes[place] > 31 && bytes[place] < 127; place++) text += String.fromCharCode(bytes[place]);
       if (place === end) return text;
     }
-    return UTF8.decode(bytes.subarray(start, end));
+    // A page may have been edited, so its names may be as no tool writes them.
+    return UTF8.decode(bytes.subarray(start, end)).replace(HOSTILE, "?");
   }
 }
 
