@@ -327,6 +327,17 @@ function pixelOf(brush, colour) {
 }
 
 /**
+ * Returns whether white text reads better than black text on a pixel.
+ * @param {number} pixel
+ * @returns {boolean}
+ */
+function isDarkPixel(pixel) {
+  const [red, green, blue] = [0, 8, 16].map((shift) => (((pixel >>> shift) & 255) / 255) ** 2.2);
+  // The luminance at which both have the same contrast (WCAG 2.2).
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179;
+}
+
+/**
  * Returns the timeline view.
  * @returns {Page.View}
  */
@@ -535,6 +546,21 @@ export function makeLanesView() {
   };
 
   /**
+   * Returns the pixel of an interval of one state.
+   * @param {number} row
+   * @returns {number}
+   */
+  const colourOf = (row) => {
+    if (!pixels) return 0;
+    const { samples, times } = app.data;
+    const kind = sums.kind[row];
+    if (kind !== 2) return kind === 0 ? pixels.running : kind === 1 ? pixels.runnable : pixels.hidden;
+    const sample = times.intervals.sample[row];
+    if (sample < 0) return pixels.blocked;
+    return samples.idle[sample] === 1 ? pixels.idle : pixels.reasons[samples.reason[sample]];
+  };
+
+  /**
    * Writes the pixels of a lane.
    * @param {Uint32Array} target
    * @param {number} width
@@ -548,25 +574,20 @@ export function makeLanesView() {
     if (!pixels) return;
     const { data } = app;
     const { kind } = sums;
-    const { sample } = data.times.intervals;
     const { startedNs, endedNs, hasClock } = data.threads[thread];
     const step = (to - from) / width;
-    const isIdleShown = app.state.idle === "show";
     const plain = [pixels.running, pixels.runnable, pixels.blocked, pixels.hidden];
+    const { gap, paper, runnableDark } = pixels;
     for (let x = 0; x < width; x++) {
       const row = rows[x];
       const time = from + x * step;
       let colour = 0;
       let isRunnable = false;
       if (row >= 0 && kind[row] !== LANE_SEVERAL) {
-        colour = plain[kind[row]];
+        colour = colourOf(row);
         isRunnable = kind[row] === 1;
-        if (kind[row] === 2 && sample[row] >= 0) {
-          const isIdle = isIdleShown && data.samples.idle[sample[row]] === 1;
-          colour = isIdle ? pixels.idle : pixels.reasons[data.samples.reason[sample[row]]];
-        }
         for (let y = 0; y < height; y++) {
-          target[(top + y) * width + x] = isRunnable && (x + y) % 5 === 0 ? pixels.runnableDark : colour;
+          target[(top + y) * width + x] = isRunnable && (x + y) % 5 === 0 ? runnableDark : colour;
         }
         continue;
       }
@@ -578,11 +599,11 @@ export function makeLanesView() {
         sum += columns[at + k];
         const next = Math.max(0, height - Math.round((height * sum) / step));
         for (; y > next; y--) {
-          target[(top + y - 1) * width + x] = k === 1 && (x + y) % 5 === 0 ? pixels.runnableDark : plain[k];
+          target[(top + y - 1) * width + x] = k === 1 && (x + y) % 5 === 0 ? runnableDark : plain[k];
         }
       }
       // What no interval covers is a gap.
-      if (isAlive) for (; y > 0; y--) target[(top + y - 1) * width + x] = (x + y) % 6 === 0 ? pixels.gap : pixels.paper;
+      if (isAlive) for (; y > 0; y--) target[(top + y - 1) * width + x] = (x + y) % 6 === 0 ? gap : paper;
     }
   };
 
@@ -679,7 +700,7 @@ export function makeLanesView() {
           const left = Math.max(LANE_GUTTER, xOf(intervals.start[row]));
           const right = xOf(intervals.start[row] + intervals.length[row]);
           if (right - left < 60 || sums.kind[row] >= LANE_HIDDEN) continue;
-          brush.fillStyle = styleVariable(["--on-running", "--on-runnable", "--on-blocked"][sums.kind[row]]);
+          brush.fillStyle = isDarkPixel(colourOf(row)) ? "#ffffff" : "#000000";
           textIn(brush, intervalTitle(data, row), left + 4, top + LANE_HEIGHT / 2, Math.min(right, width) - left - 8);
         }
       }

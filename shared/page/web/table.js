@@ -2,6 +2,7 @@
 import { element, button } from "./dom.js";
 import { STATE_NAMES, formatCount, formatShare } from "./format.js";
 import { makeMatcher } from "./search.js";
+import { functionsNamed } from "./tree.js";
 
 /** Number of columns of `functionTotals`: the states 0 to 3. */
 const STATES = 4;
@@ -98,10 +99,10 @@ export function functionTotals(selected) {
  * The function -1 stands for the root.
  * @param {Page.Tree} tree
  * @param {Float64Array} nodeTotal
- * @param {number} fn
+ * @param {Uint8Array} isOne 1 for the function, or for several that count as one.
  * @returns {{ callers: [number, number][], callees: [number, number][] }}
  */
-export function functionNeighbours(tree, nodeTotal, fn) {
+export function functionNeighbours(tree, nodeTotal, isOne) {
   /** @type {Map<number, number>} */
   const callers = new Map();
   /** @type {Map<number, number>} */
@@ -111,7 +112,7 @@ export function functionNeighbours(tree, nodeTotal, fn) {
   /** @type {number[]} */
   const around = [];
   for (let at = 1; at < tree.count; at++) {
-    if (tree.fn[at] !== fn) continue;
+    if (isOne[tree.fn[at]] !== 1) continue;
     while (around.length > 0 && tree.end[around[around.length - 1]] <= at) around.pop();
     if (around.length === 0) {
       const caller = tree.fn[tree.parent[at]];
@@ -125,7 +126,7 @@ export function functionNeighbours(tree, nodeTotal, fn) {
     }
     around.push(at);
     for (let child = at + 1; child < tree.end[at]; child = tree.end[child]) {
-      if (tree.fn[child] !== fn) add(callees, tree.fn[child], nodeTotal[child]);
+      if (isOne[tree.fn[child]] !== 1) add(callees, tree.fn[child], nodeTotal[child]);
     }
   }
   /** @param {Map<number, number>} map @returns {[number, number][]} */
@@ -430,16 +431,18 @@ export function makeTableView() {
 
   const drawDetail = () => {
     const chosen = app.option("table.function");
-    const fn = chosen === "" ? -1 : app.data.functions.names.indexOf(chosen);
+    // Functions of a program and of the kernel may have one name.
+    const isOne = functionsNamed(app.data.functions, chosen);
+    const fn = chosen === "" ? -1 : isOne.indexOf(1);
     detail.hidden = fn < 0;
     if (fn < 0) {
       detail.replaceChildren();
       return;
     }
     const { tree } = app.selected;
-    const { callers, callees } = functionNeighbours(tree, totals.nodeTotal, fn);
-    const total = all(totals.total, fn);
-    const self = all(totals.self, fn);
+    const { callers, callees } = functionNeighbours(tree, totals.nodeTotal, isOne);
+    const total = callers.reduce((sum, [, value]) => sum + value, 0);
+    const self = totals.self.reduce((sum, value, at) => sum + (isOne[Math.floor(at / STATES)] === 1 ? value : 0), 0);
     /** @param {string} title @param {[number, number][]} list @param {string} none */
     const neighbours = (title, list, none) => {
       const body = element("tbody");
