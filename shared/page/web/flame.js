@@ -17,7 +17,7 @@ const PADDING = 4;
 /** Share of the paper in colours of boxes that are less important. */
 const FADED = 0.72;
 /** Change of lightness by name, so that neighbours differ. */
-const VARIANTS = [-0.05, 0, 0.05];
+const VARIANTS = [-0.045, 0, 0.035];
 /** Order of states within a box. */
 const STATE_ORDER = [1, 2, 3, 0, IDLE_STATE];
 const STATE_TEXTS = ["unknown state", "running", "runnable", "blocked", "idle"];
@@ -292,7 +292,7 @@ class FlameGraph {
     const split = app.option("flame.split");
     if (by === "" && split === "") return null;
     const { thread: threads, state: states, reason } = data.samples;
-    const outer = data.threads.map((thread) => (by === "name" ? thread.name : by === "process" ? data.processes[thread.process].label : by === "thread" ? thread.label : ""));
+    const outer = data.threads.map((thread) => this.groupName(thread));
     /** @type {Map<string, number>} */
     const numbers = new Map();
     const label = (/** @type {string} */ text) => {
@@ -460,7 +460,7 @@ class FlameGraph {
       const base = read(name);
       const variants = VARIANTS.map((change) => {
         const colour = base.map((part) => Math.max(0, Math.min(255, part + 255 * change)));
-        return { fill: toHex(colour), faded: toHex(colour.map((part, channel) => part + (paper[channel] - part) * FADED)), isDark: isDark(colour) };
+        return { fill: toHex(colour), faded: toHex(colour.map((part, channel) => part + (paper[channel] - part) * FADED)), isDark: isDark(base) };
       });
       this.colours.set(name, variants);
     };
@@ -851,8 +851,35 @@ class FlameGraph {
     }
     const zoom = { text: "Zoom to it", key: "Enter", act: () => this.zoomTo(place) };
     const fn = this.functionAt(place);
-    if (fn < 0) this.app.menu(x, y, [zoom, { text: "Copy the name", key: "c", act: () => this.app.copy(this.name(place.part, place.node)) }]);
+    if (fn < 0) this.app.menu(x, y, [zoom, ...this.groupEntries(place), { text: "Copy the name", key: "c", act: () => this.app.copy(this.name(place.part, place.node)) }]);
     else this.app.functionMenu(x, y, fn, this.folded(place), [zoom]);
+  }
+
+  /**
+   * Returns the entries of the menu of a group's root.
+   * @param {FlamePlace} place
+   * @returns {Page.MenuEntry[]}
+   */
+  groupEntries({ part, node }) {
+    const { app } = this;
+    const name = node > 0 ? this.name(part, node) : "";
+    const threads = app.data.threads.filter((thread) => this.groupName(thread) === name).map((thread) => thread.key);
+    if (name === "" || part.tree.parent(node) !== 0 || threads.length === 0) return [];
+    return [{ text: threads.length === 1 ? "Show only this thread" : `Show only its ${threads.length} threads`, act: () => app.setState({ threads }, "push") }];
+  }
+
+  /**
+   * Returns the group of a thread, or "" without groups.
+   * @param {Page.Thread} thread
+   * @returns {string}
+   */
+  groupName(thread) {
+    switch (this.app.option("flame.group")) {
+      case "name": return thread.name;
+      case "process": return this.app.data.processes[thread.process].label;
+      case "thread": return thread.label;
+      default: return "";
+    }
   }
 
   /** @param {number} direction */
@@ -1071,7 +1098,8 @@ class FlameGraph {
     const all = part.tree.all(node);
     const share = element("span", { class: "share" }, formatShare(all, app.selected.shown));
     const line = element("span", { class: "line" }, share, element("span", { class: "name" }, this.name(part, node)), element("span", { class: "value" }, app.value(all)));
-    const item = element("li", { role: "treeitem", tabindex: -1, "aria-level": level, ...(hasKids ? { "aria-expanded": "false" } : {}) }, line);
+    const label = `${this.name(part, node)}, ${formatShare(all, app.selected.shown)}, ${app.value(all)}`;
+    const item = element("li", { role: "treeitem", tabindex: -1, "aria-level": level, "aria-label": label, ...(hasKids ? { "aria-expanded": "false" } : {}) }, line);
     line.addEventListener("click", () => {
       this.toggleItem(item, part, node, level);
       item.focus();
