@@ -388,6 +388,7 @@ export function makeLanesView() {
   const panel = element("aside", { class: "lanes-panel", "aria-label": "Chosen interval", hidden: true });
   const note = element("p", { class: "dim" });
   const matchMark = element("li", { hidden: true }, element("span", { class: "swatch swatch-match" }), "stack matches the search");
+  const idleMark = element("li", {}, element("span", { class: "swatch swatch-idle" }), "blocked without work");
   const tip = element("div", { class: "tip", hidden: true });
   const fromField = /** @type {HTMLInputElement} */ (element("input", { type: "number", step: "any", min: 0 }));
   const toField = /** @type {HTMLInputElement} */ (element("input", { type: "number", step: "any", min: 0 }));
@@ -1132,7 +1133,7 @@ export function makeLanesView() {
       for (const [name, words] of states) {
         legend.append(element("li", {}, element("span", { class: `swatch swatch-${name}` }), words));
       }
-      legend.append(matchMark);
+      legend.append(idleMark, matchMark);
       const tools = element("div", { class: "actions" },
         button("Zoom in", () => zoom(0.5), { title: "w" }), button("Zoom out", () => zoom(2), { title: "s" }),
         button("Zoom to all", () => look(0, whole()), { title: "0" }), ...labels, clear, element("label", {}, "Order of lanes: ", order));
@@ -1207,6 +1208,7 @@ export function makeLanesView() {
       prepareSums();
       prepareMatches();
       sortLanes();
+      idleMark.hidden = app.state.idle === "hide" || !hasIntervals;
       tip.hidden = true;
       const { data, state } = app;
       const limits = state.range;
