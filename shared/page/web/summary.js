@@ -1,6 +1,6 @@
 // The first screen is written by Rust. Here its threads, causes and idle time become links into the
 // views.
-import { button } from "./dom.js";
+import { button, element } from "./dom.js";
 
 /**
  * Puts the contents of a cell into a link.
@@ -41,7 +41,7 @@ export function makeSummaryView() {
         });
       }
       const idle = root.querySelector("#idle");
-      idle?.append(" · ", button("show it in the flame graph", () => app.setState({ view: "flame", idle: "show" }, "push"), { class: "thread-link" }));
+      idle?.append(element("span", { class: "more-link" }, " · ", button("show it in the flame graph", () => app.setState({ view: "flame", idle: "show" }, "push"), { class: "thread-link" })));
     },
     update() {},
   };
