@@ -88,6 +88,8 @@ class FlameGraph {
     this.labels = [];
     /** @type {FlamePart[]} */
     this.parts = [];
+    /** @type {TreeSums | null} */
+    this.sums = null;
     /** @type {FlameRow[]} */
     this.rows = [];
     /** @type {FlamePlace | null} */
@@ -265,7 +267,8 @@ class FlameGraph {
     this.labels = [];
     const group = this.groups();
     if (group !== null) ({ tree, node } = groupTree(tree, node, selected.weight, group.group, group.paths));
-    const sums = new TreeSums(tree, node, selected.weight, this.states, this.reasons);
+    const sums = new TreeSums(tree, node, selected.weight, this.states, this.reasons, this.sums);
+    this.sums = sums;
     const main = { isAbove: false, zoom: 0, option: "flame.zoom" };
     if (app.state.pivot !== "") {
       const callees = calleesOf(tree, node, functionsNamed(data.functions, app.state.pivot));

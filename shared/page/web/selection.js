@@ -28,7 +28,6 @@ export function select(data, state) {
   const isShownReason = nameMask(REASON_NAMES, state.reasons);
   const isShownStack = stackMask(data, state);
   const weight = new Float64Array(samples.count);
-  const counts = new Float64Array(samples.count);
   const isIdleHidden = state.idle === "hide";
   /** @type {[number, number, number, number]} */
   const byState = [0, 0, 0, 0];
@@ -47,13 +46,19 @@ export function select(data, state) {
       continue;
     }
     weight[row] = it;
-    counts[row] = count[row];
     byState[its] += it;
   }
   const shown = byState[0] + byState[1] + byState[2] + byState[3];
   const { tree, node } = shownTree(data, state.filters);
+  /** @type {Float64Array | null} */
+  let counts = null;
   return {
-    data, tree, node, weight, count: counts, shown, whole, hidden: whole - shown, idleHidden, byState,
+    data, tree, node, weight,
+    get count() {
+      counts ??= count.map((its, row) => (weight[row] > 0 ? its : 0));
+      return counts;
+    },
+    shown, whole, hidden: whole - shown, idleHidden, byState,
     windowNs: state.range === null ? data.meta.lengthNs : state.range[1] - state.range[0],
   };
 }

@@ -152,8 +152,9 @@ export class TreeSums {
    * @param {Float64Array} weight Value of each sample.
    * @param {Uint8Array} state State of each sample, or IDLE_STATE.
    * @param {Uint8Array} reason Reason of each sample, or NO_REASON.
+   * @param {TreeSums | null} [former] Sums that are no longer used. The new sums take their memory.
    */
-  constructor(tree, node, weight, state, reason) {
+  constructor(tree, node, weight, state, reason, former = null) {
     this.end = tree.end;
     const { first, rows } = orderRows(tree, node);
     this.first = first;
@@ -163,7 +164,9 @@ export class TreeSums {
     this.reasons = reason;
     /** Running totals by state; null for states without time. @type {(Float64Array | null)[]} */
     this.running = new Array(STATE_COUNT).fill(null);
-    this.runningAll = new Float64Array(rows.length + 1);
+    /** Arrays for running totals. */
+    this.free = former === null ? [] : former.memory().filter((array) => array.length === rows.length + 1);
+    this.runningAll = this.array();
     const present = new Uint8Array(STATE_COUNT);
     let sum = 0;
     for (let place = 0; place < rows.length; place++) {
@@ -177,6 +180,25 @@ export class TreeSums {
   }
 
   /**
+   * Returns an array for running totals, which start at 0.
+   * @returns {Float64Array}
+   */
+  array() {
+    const array = this.free.pop() ?? new Float64Array(this.rows.length + 1);
+    array[0] = 0;
+    return array;
+  }
+
+  /**
+   * Returns the arrays of all running totals.
+   * @returns {Float64Array[]}
+   */
+  memory() {
+    const byReason = this.byReason ?? [];
+    return [...this.free, this.runningAll, ...this.running.filter((running) => running !== null), ...byReason.map(({ running }) => running)];
+  }
+
+  /**
    * Returns the running totals of the samples with a value in a column.
    * @param {Uint8Array} column
    * @param {number} wanted
@@ -184,7 +206,7 @@ export class TreeSums {
    */
   runTotals(column, wanted) {
     const { rows, weight } = this;
-    const running = new Float64Array(rows.length + 1);
+    const running = this.array();
     let sum = 0;
     for (let place = 0; place < rows.length; place++) {
       const row = rows[place];
