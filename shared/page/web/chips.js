@@ -31,7 +31,7 @@ export function makeSelectionBar(app) {
       updateStates(app, states);
       threads.update();
       reasons.update();
-      chips.replaceChildren(...makeChips(app));
+      replaceButtons(chips, makeChips(app));
       status.textContent = statusText(app);
       if (app.selected.shown === 0 && app.selected.idleHidden > 0) {
         status.append(" ", button("Show idle time", () => app.setState({ idle: "show" }, "push")));
@@ -65,8 +65,9 @@ function updateStates(app, root) {
   const { states } = app.state;
   const present = SHOWN_STATES.filter((state) => hasState(app.data, state));
   root.hidden = present.length < 2;
-  root.replaceChildren(
-    ...present.map((state) => {
+  replaceButtons(
+    root,
+    present.map((state) => {
       const name = STATE_NAMES[state];
       const isShown = states.length === 0 || states.includes(name);
       const text = isShown ? `${name} ${app.value(app.selected.byState[state])}` : name;
@@ -78,6 +79,21 @@ function updateStates(app, root) {
       return button(text, toggle, { class: `state state-${name}`, "aria-pressed": String(isShown), title: `Show or hide ${name} time` });
     }),
   );
+}
+
+/**
+ * Replaces the children of an element. If one of its buttons has the focus, the button in its place
+ * gets the focus.
+ * @param {HTMLElement} root
+ * @param {HTMLElement[]} children
+ */
+function replaceButtons(root, children) {
+  const focused = [...root.querySelectorAll("button")].findIndex((one) => one === document.activeElement);
+  root.replaceChildren(...children);
+  if (focused < 0) return;
+  const buttons = root.querySelectorAll("button");
+  const next = buttons[Math.min(focused, buttons.length - 1)] ?? root.parentElement?.querySelector("button");
+  next?.focus();
 }
 
 /** @type {WeakMap<Page.Data, Set<number>>} */
