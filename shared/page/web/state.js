@@ -4,6 +4,8 @@ import { initialState } from "./selection.js";
 
 /** Time in ms until a replaced state is in the URL. Browsers limit how often it may change. */
 const REPLACE_DELAY = 250;
+/** Longest hash that is put into the URL with the options of views, such as the zoom. */
+const LONGEST_HASH = 0x10000;
 const FILTER_KINDS = /** @type {const} */ (["only", "without", "hide"]);
 
 /**
@@ -84,7 +86,7 @@ export class Store {
     if (how === "push") {
       this.write();
       this.state = next;
-      writeHash(stateToHash(next), "push");
+      writeHash(next, "push");
     } else {
       this.state = next;
       clearTimeout(this.timer);
@@ -96,7 +98,7 @@ export class Store {
   /** Writes a state that replaces another to the URL now. */
   write() {
     clearTimeout(this.timer);
-    writeHash(stateToHash(this.state), "replace");
+    writeHash(this.state, "replace");
   }
 
   /** Reads the state from the URL. */
@@ -110,10 +112,12 @@ export class Store {
 
 /**
  * Writes the hash. A page in a frame may not be allowed to; the views work all the same.
- * @param {string} hash
+ * @param {Page.State} state
  * @param {"push" | "replace"} how
  */
-function writeHash(hash, how) {
+function writeHash(state, how) {
+  const whole = stateToHash(state);
+  const hash = whole.length <= LONGEST_HASH ? whole : stateToHash({ ...state, options: new Map() });
   if (hash === location.hash.slice(1)) return;
   try {
     const url = hash === "" ? location.pathname + location.search : `#${hash}`;
