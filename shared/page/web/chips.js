@@ -1,7 +1,7 @@
 // What limits the selection: chips that can be removed, and the controls that add them.
 
 import { button, element } from "./dom.js";
-import { formatTime, formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
+import { cutText, formatTime, formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
 
 /** Threads that have a chip of their own; more have one together. */
 const MOST_THREAD_CHIPS = 3;
@@ -120,7 +120,8 @@ function hasState(data, state) {
 function makeChips(app) {
   const { state, selected, data } = app;
   const chips = [];
-  const chip = (/** @type {string} */ text, /** @type {string} */ remove, /** @type {() => void} */ act) => {
+  const chip = (/** @type {string} */ whole, /** @type {string} */ remove, /** @type {() => void} */ act) => {
+    const text = cutText(whole);
     const close = button("×", act, { class: "remove", "aria-label": `${remove}: ${text}`, title: remove });
     chips.push(element("li", { class: "chip" }, element("span", { class: "name" }, text), close));
   };
@@ -241,7 +242,7 @@ function makePicker(app, title, find, chosen, choose) {
         choose(box.checked ? [...now, entry.key] : now);
       });
       const value = element("span", { class: "value" }, app.value(entry.value));
-      return element("li", {}, element("label", {}, box, element("span", { class: "name" }, entry.text), value));
+      return element("li", {}, element("label", {}, box, element("span", { class: "name" }, cutText(entry.text)), value));
     });
     if (matching.length > MOST_LISTED) rows.push(element("li", {}, `${matching.length - MOST_LISTED} more: type a part of the name`));
     list.replaceChildren(...rows);

@@ -1,7 +1,7 @@
 // The flame graph: boxes of functions on a canvas, as wide as their time.
 
 import { button, element, styleVariable } from "./dom.js";
-import { formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
+import { cutText, formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
 import { matchFunctions } from "./search.js";
 import { calleesOf, CallersTree, functionsNamed, groupTree, IDLE_STATE, NO_REASON, PlainTree, TreeSums } from "./tree.js";
 
@@ -739,7 +739,7 @@ class FlameGraph {
     const place = this.placeAt(event);
     this.tip.hidden = place === null;
     if (place === null) return;
-    const lines = [element("strong", {}, this.name(place.part, place.node)), ...this.describe(place).map((line) => element("span", {}, line))];
+    const lines = [element("strong", {}, cutText(this.name(place.part, place.node))), ...this.describe(place).map((line) => element("span", {}, line))];
     this.tip.replaceChildren(...lines);
     const { style } = this.tip;
     style.left = `${Math.min(event.clientX + 14, window.innerWidth - this.tip.offsetWidth - 8)}px`;
@@ -783,7 +783,7 @@ class FlameGraph {
       this.detail.replaceChildren();
       return;
     }
-    const name = this.name(place.part, place.node);
+    const name = cutText(this.name(place.part, place.node));
     this.detail.replaceChildren(element("strong", {}, name), ...this.describe(place).map((line) => element("span", {}, line)));
   }
 
@@ -795,7 +795,7 @@ class FlameGraph {
     this.focus = place;
     this.showDetail();
     this.draw();
-    if (isSaid) this.app.say(`${this.name(place.part, place.node)}: ${this.describe(place).join("; ")}`);
+    if (isSaid) this.app.say(`${cutText(this.name(place.part, place.node))}: ${this.describe(place).join("; ")}`);
   }
 
   /** Scrolls to the row of the focus. */
@@ -1100,8 +1100,9 @@ class FlameGraph {
     const hasKids = part.tree.kids(node).length > 0;
     const all = part.tree.all(node);
     const share = element("span", { class: "share" }, formatShare(all, app.selected.shown));
-    const line = element("span", { class: "line" }, share, element("span", { class: "name" }, this.name(part, node)), element("span", { class: "value" }, app.value(all)));
-    const label = `${this.name(part, node)}, ${formatShare(all, app.selected.shown)}, ${app.value(all)}`;
+    const line = element("span", { class: "line" }, share, element("span", { class: "name" }, name), element("span", { class: "value" }, app.value(all)));
+    const name = cutText(this.name(part, node));
+    const label = `${name}, ${formatShare(all, app.selected.shown)}, ${app.value(all)}`;
     const item = element("li", { role: "treeitem", tabindex: -1, "aria-level": level, "aria-label": label, ...(hasKids ? { "aria-expanded": "false" } : {}) }, line);
     line.addEventListener("click", () => {
       this.toggleItem(item, part, node, level);

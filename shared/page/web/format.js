@@ -57,3 +57,13 @@ export function formatShare(part, whole) {
   const percent = (100 * part) / whole;
   return `${percent >= 99.95 || percent === 0 ? percent.toFixed(0) : percent.toFixed(percent < 0.095 ? 2 : 1)} %`;
 }
+
+/**
+ * Cuts a text that is longer than a person reads.
+ * @param {string} text
+ * @param {number} [most]
+ * @returns {string}
+ */
+export function cutText(text, most = 400) {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
