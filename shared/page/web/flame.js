@@ -1097,11 +1097,11 @@ class FlameGraph {
    */
   makeItem(part, node, level) {
     const { app } = this;
+    const name = cutText(this.name(part, node));
     const hasKids = part.tree.kids(node).length > 0;
     const all = part.tree.all(node);
     const share = element("span", { class: "share" }, formatShare(all, app.selected.shown));
     const line = element("span", { class: "line" }, share, element("span", { class: "name" }, name), element("span", { class: "value" }, app.value(all)));
-    const name = cutText(this.name(part, node));
     const label = `${name}, ${formatShare(all, app.selected.shown)}, ${app.value(all)}`;
     const item = element("li", { role: "treeitem", tabindex: -1, "aria-level": level, "aria-label": label, ...(hasKids ? { "aria-expanded": "false" } : {}) }, line);
     line.addEventListener("click", () => {
