@@ -30,7 +30,7 @@ const GROUPS = [["", "All threads merged"], ["name", "By thread name"], ["proces
 
 /**
  * A tree that is drawn away from the first row, or towards it (callers of the pivot).
- * @typedef {{ tree: import("./tree.js").DrawnTree, isAbove: boolean, zoom: number, option: string }} FlamePart
+ * @typedef {{ tree: Page.DrawnTree, isAbove: boolean, zoom: number, option: string }} FlamePart
  */
 /**
  * Boxes of a row. A node below 0 is the grey block of smaller children of node `-1 - node`.
@@ -369,7 +369,7 @@ class FlameGraph {
 
   /**
    * Finds the node of a path of names, as far as the tree has it.
-   * @param {import("./tree.js").DrawnTree} tree
+   * @param {Page.DrawnTree} tree
    * @param {string} path
    * @returns {number}
    */

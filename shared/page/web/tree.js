@@ -507,21 +507,9 @@ export function calleesOf(tree, node, marked) {
   return { tree: merged.tree, node: movedSamples, roots: Int32Array.from(roots) };
 }
 
-/**
- * A tree of frames as the flame graph draws it. Children are found when they are drawn.
- * @typedef {object} DrawnTree
- * @property {(node: number) => Int32Array} kids Children, heaviest first.
- * @property {(node: number) => number} all Value over all states.
- * @property {(node: number, state: number) => number} total Value in a state.
- * @property {(node: number) => number} self Value of the node without its children.
- * @property {(node: number) => number} fn Function; -1 for the root.
- * @property {(node: number) => number} parent
- * @property {(node: number) => number} reason Reason of most of the blocked time; -1 if there is none.
- */
-
 const NO_NODES = new Int32Array(0);
 
-/** A tree in preorder with its sums. @implements {DrawnTree} */
+/** A tree in preorder with its sums. @implements {Page.DrawnTree} */
 export class PlainTree {
   /**
    * @param {Page.Tree} tree
@@ -602,7 +590,7 @@ export class PlainTree {
 /**
  * A tree of callers: the children of a node are its callers. Nodes are made when they are asked for,
  * because all of them together are many more than the stacks.
- * @implements {DrawnTree}
+ * @implements {Page.DrawnTree}
  */
 export class CallersTree {
   /**

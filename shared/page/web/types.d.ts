@@ -341,6 +341,23 @@ declare namespace Page {
     colouring: Colouring | null;
   }
 
+  /** A tree of frames as the flame graph draws it. Children are found when they are drawn. */
+  interface DrawnTree {
+    /** Children, heaviest first. */
+    kids(node: number): Int32Array;
+    /** Value over all states. */
+    all(node: number): number;
+    /** Value in a state. */
+    total(node: number, state: number): number;
+    /** Value of the node without its children. */
+    self(node: number): number;
+    /** Function; -1 for the root, -2 - l for the root of a group with label l. */
+    fn(node: number): number;
+    parent(node: number): number;
+    /** Reason of most of the blocked time; -1 without blocked time. */
+    reason(node: number): number;
+  }
+
   interface Colouring {
     legend: string;
     colour(fn: number): string;
