@@ -1,9 +1,9 @@
 // Comparison of two captures: changes of functions per second, and which of them may be chance.
 // The arithmetic is that of `systemscope diff` (shared/profile/src/diff.rs).
 import { element, svgElement, button, styleVariable } from "./dom.js";
-import { STATE_NAMES, formatCount } from "./format.js";
+import { formatCount } from "./format.js";
 import { makeMatcher } from "./search.js";
-import { VirtualRows, outermostNodes, sortHeader } from "./table.js";
+import { VirtualRows, outermostNodes, sortHeader, stateTitle } from "./table.js";
 
 /** Number of standard deviations beyond which a change is significant at the level of 99 %. */
 export const CHANGE_LEVEL = 2.576;
@@ -96,7 +96,9 @@ function changeTotals(selected, state, numbers, functions, outermost) {
   const value = new Float64Array(tree.count);
   const variance = new Float64Array(tree.count);
   const events = new Float64Array(tree.count);
-  const bursts = Math.max(1, meta.bursts[state] / 100);
+  // Profiles of CPU samples alone have no states; their samples count as running.
+  const percent = state === 1 && meta.lengths === null ? Math.max(meta.bursts[0], meta.bursts[1]) : meta.bursts[state];
+  const bursts = Math.max(1, percent / 100);
   let any = false;
   for (let sample = 0; sample < weight.length; sample++) {
     if (samples.state[sample] !== state || (weight[sample] === 0 && count[sample] === 0)) continue;
@@ -292,7 +294,7 @@ export function makeCompareView() {
     if (change.isNew) remarks.push("new");
     if (change.isGone) remarks.push("vanished");
     if (!change.isSignificant) remarks.push("may be chance");
-    return [name, STATE_NAMES[change.state], amount, rate(CHANGE_LEVEL * change.deviation), rate(change.before),
+    return [name, stateTitle(app.data, change.state), amount, rate(CHANGE_LEVEL * change.deviation), rate(change.before),
       rate(change.after), remarks.join(", ")];
   };
 

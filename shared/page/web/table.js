@@ -14,6 +14,17 @@ const MOST_FRAMES = 300;
 const MOST_NEIGHBOURS = 200;
 
 /**
+ * Returns the title of a state. Time off the CPU has no state in profiles that do not tell
+ * waiting for a CPU from waiting for something else.
+ * @param {Page.Data} data
+ * @param {number} state
+ * @returns {string}
+ */
+export function stateTitle(data, state) {
+  return state === 0 && data.meta.lengths !== null ? "off CPU" : STATE_NAMES[state];
+}
+
+/**
  * Times of all functions. Index `fn * 4 + state`; the entry `functions.count` is time without a
  * stack. `total` counts a function that calls itself once.
  * @typedef {{ self: Float64Array, total: Float64Array, events: Float64Array, nodeTotal: Float64Array }} FunctionTotals
@@ -340,7 +351,7 @@ export function makeTableView() {
     for (const [key, sums] of /** @type {[string, Float64Array][]} */ ([["self", totals.self], ["total", totals.total]])) {
       if (states.length !== 1) found.push({ key, title: "all", value: (fn) => all(sums, fn) });
       for (const state of states) {
-        const title = states.length === 1 && state === 0 ? "all" : STATE_NAMES[state];
+        const title = stateTitle(app.data, state);
         found.push({ key: `${key}-${STATE_NAMES[state]}`, title, value: (fn) => sums[fn * STATES + state] });
       }
     }
