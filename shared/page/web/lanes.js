@@ -7,7 +7,7 @@ import { select } from "./selection.js";
 import { stackElement } from "./table.js";
 import { markStacks } from "./tree.js";
 
-/** What a lane shows: running, runnable, blocked, and time that the selection hides. */
+/** Kinds of time in a lane: running, runnable, blocked, and time that the selection hides. */
 const LANE_KINDS = 4;
 const LANE_HIDDEN = 3;
 /** Interval of several states. */
@@ -19,7 +19,7 @@ const LANE_AXIS = 22;
 const MINIMAP_HEIGHT = 60;
 /** Maximum cells (threads times columns) of the minimap. */
 const MINIMAP_CELLS = 400_000;
-/** Maximum intervals that the search for what a wait waited for looks at. */
+/** Maximum intervals that `waitPath` looks at. */
 const PATH_ROWS = 1_000_000;
 /** Maximum wakers in a row that the search follows. */
 const PATH_DEPTH = 32;
@@ -43,7 +43,7 @@ const PANEL_ROWS = 12;
  */
 
 /**
- * Adds up intervals by what the lanes show of them.
+ * Adds up intervals by the kind of time that their lanes show.
  * @param {Page.Data} data
  * @param {Uint8Array} isShown 1 for each sample that the selection shows.
  * @param {Uint8Array} isStateShown By state: 1 if the selection shows intervals without a sample.
@@ -214,8 +214,9 @@ function wakerRow(data, row) {
 }
 
 /**
- * Divides an interval into what it waited for. A wait that a thread ended is what this thread did
- * meanwhile, and so on. The parts add up to the interval's length; the longest is first.
+ * Gives the time of a wait to the threads that it waited for. The activity of the waker during the
+ * wait replaces the wait, and so on for the waker's own waits. The parts add up to the interval's
+ * length; the longest is first.
  * @param {Page.Data} data
  * @param {number} row Interval.
  * @returns {PathPart[]}
@@ -349,7 +350,7 @@ export function makeLanesView() {
   /** @type {LaneSums} */
   let sums = { kind: new Uint8Array(0), before: [] };
   let sumsOf = "";
-  /** Samples whose stack matches the search, and what was searched. */
+  /** Samples whose stack matches the search, and the search with its selection. */
   let isMatch = new Uint8Array(0);
   let matchOf = "";
   /** Sums of the intervals that match; null without a search. @type {LaneSums | null} */
@@ -360,7 +361,7 @@ export function makeLanesView() {
   let laneWeights = new Float64Array(0);
   /** Samples that the selection shows. @type {Uint8Array} */
   let isShown = new Uint8Array(0);
-  /** What is visible, in ns. */
+  /** Visible time, in ns since the start of the window. */
   let from = 0;
   let to = 1;
   /** Time range that the pointer draws. @type {[number, number] | null} */
@@ -433,7 +434,7 @@ export function makeLanesView() {
     }, 400);
   };
 
-  /** Returns the middle of the chosen interval if it is visible, or else of what is visible. */
+  /** Returns the middle of the chosen interval if it is visible, or else of the visible time. */
   const middle = () => {
     const { start, length } = app.data.times.intervals;
     const at = chosen < 0 ? -1 : start[chosen] + length[chosen] / 2;
@@ -603,7 +604,7 @@ export function makeLanesView() {
           target[(top + y - 1) * width + x] = k === 1 && (x + y) % 5 === 0 ? runnableDark : plain[k];
         }
       }
-      // What no interval covers is a gap.
+      // Time that no interval covers is a gap.
       if (isAlive) for (; y > 0; y--) target[(top + y - 1) * width + x] = (x + y) % 6 === 0 ? gap : paper;
     }
   };
@@ -895,7 +896,7 @@ export function makeLanesView() {
   };
 
   /**
-   * Lists the wakers of wakers, with what each did during the wait.
+   * Lists the wakers of wakers, with the states of each during the wait.
    * @param {number} row
    */
   const chainOf = (row) => {
@@ -1057,7 +1058,7 @@ export function makeLanesView() {
     app.setState({ range: [limits[0], limits[1]] }, "push");
   };
 
-  /** Computes what the lanes show, if the selection is a new one. */
+  /** Finds lanes and their sums, if the selection is a new one. */
   const prepareSums = () => {
     hasIntervals = app.data.times.intervals.count > 0;
     const { data, state } = app;
@@ -1265,13 +1266,13 @@ export function makeLanesView() {
     keys: [
       ["w s", "zoom in and out"], ["a d", "go left and right"], ["0", "show the whole time"],
       ["↑ ↓", "choose a lane"], ["← →", "go through the intervals of the lane"], ["Enter", "go to the details of the interval"],
-      ["r", "choose the time of the interval, or what is visible, as time range"],
+      ["r", "use the time of the interval, or the visible time, as time range"],
     ],
   };
 }
 
 /**
- * Returns the title of an interval: its state, or what it waited for.
+ * Returns the title of an interval: its state, or the text of its wait.
  * @param {Page.Data} data
  * @param {number} row
  * @returns {string}

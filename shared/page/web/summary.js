@@ -25,7 +25,7 @@ export function makeSummaryView() {
     title: "Summary",
     isAvailable: () => true,
     mount(root, app) {
-      // Two captures may have threads of the same IDs; the links lead to those of the later one.
+      // Two captures may have threads of the same IDs. The links lead to threads of the later capture.
       for (const row of root.querySelectorAll("tr[data-tid]")) {
         const { pid, tid } = /** @type {HTMLElement} */ (row).dataset;
         const thread = app.data.threads.find((one) => String(one.pid) === pid && String(one.tid) === tid);

@@ -1,4 +1,5 @@
-// Who ended the waits: a tree of threads, waits, wakers and stacks, and the heaviest pairs as a graph.
+// The view of wakers: a tree of threads, waits, wakers and stacks, and the heaviest pairs of waker
+// and woken thread as a graph.
 import { element, svgElement, button } from "./dom.js";
 import { formatCount, formatShare } from "./format.js";
 import { waitText, wakerText, stackNames } from "./data.js";
@@ -201,8 +202,8 @@ export function wakerGraph(selected, byName) {
 }
 
 /**
- * Places the nodes of edges in layers: wakers stand left of those that they wake, as far as no
- * circle contradicts. The heavier edge of a circle decides. Equal input gives an equal picture.
+ * Places the nodes of edges in layers. A waker stands left of the threads that it wakes. The
+ * lightest edge of a circle leads back instead. Equal input gives an equal picture.
  * @param {WakerEdge[]} edges
  * @returns {{ layers: number[][], isBack: boolean[], lanes: number[][] }} Nodes by layer, which
  *   edges lead back, and the places of each edge in the layers that it crosses. Such a place is a
@@ -356,7 +357,7 @@ export function makeWakersView() {
     keys.set(row, { key: facet.key, level: facet.level, act: () => toggle(facet) });
     return row;
   };
-  /** Rows in the document, and what opens them. @type {WeakMap<HTMLElement, { key: string, level: number, act: () => void }>} */
+  /** Rows in the document, with the functions that open them. @type {WeakMap<HTMLElement, { key: string, level: number, act: () => void }>} */
   const keys = new WeakMap();
 
   /** @param {Facet} facet */
