@@ -3,7 +3,7 @@
 import { element, svgElement, button, styleVariable } from "./dom.js";
 import { formatCount } from "./format.js";
 import { makeMatcher } from "./search.js";
-import { VirtualRows, outermostNodes, sortHeader, stateTitle } from "./table.js";
+import { VirtualRows, findRanges, sortHeader, stateTitle } from "./table.js";
 
 /** Number of standard deviations beyond which a change is significant at the level of 99 %. */
 export const CHANGE_LEVEL = 2.576;
@@ -18,6 +18,7 @@ const SQUARE_UNIT = 2 ** 20;
  */
 
 /**
+ * @typedef {import("./table.js").FunctionRanges} FunctionRanges
  * Sums by function, with their variances and the numbers of their intervals or samples.
  * @typedef {{ value: Float64Array, variance: Float64Array, events: Float64Array }} ChangeTotals
  */
@@ -79,28 +80,38 @@ function shareNames(before, after) {
   return shared;
 }
 
+/** Ranges of shared functions, by the nodes of samples. @type {WeakMap<Int32Array, FunctionRanges>} */
+const CHANGE_RANGES = new WeakMap();
+
 /**
  * Adds up the time, the variance and the events of each function in one state.
  * @param {Page.Selected} selected
  * @param {number} state
  * @param {Int32Array} numbers
  * @param {number} functions Number of functions in `numbers`.
- * @param {Int32Array} outermost Nodes without a caller of the same function.
  * @returns {ChangeTotals}
  */
-function changeTotals(selected, state, numbers, functions, outermost) {
-  const { data, tree, node, weight, count } = selected;
+function changeTotals(selected, state, numbers, functions) {
+  const { data, node, weight, count } = selected;
   const { samples, meta } = data;
   /** @type {ChangeTotals} */
   const totals = { value: new Float64Array(functions), variance: new Float64Array(functions), events: new Float64Array(functions) };
-  const value = new Float64Array(tree.count);
-  const variance = new Float64Array(tree.count);
-  const events = new Float64Array(tree.count);
+  let ranges = CHANGE_RANGES.get(node);
+  if (!ranges) CHANGE_RANGES.set(node, (ranges = findRanges(selected, numbers, functions)));
+  const { order, owner, low, high } = ranges;
+  // Sums of the samples before each sample in the order. Variances are not whole numbers, and small
+  // ones must not get lost beside large ones: `rest` has the rounding errors of their sums.
+  const [value, variance, rest, events] = [0, 1, 2, 3].map(() => new Float64Array(order.length + 1));
   // Profiles of CPU samples alone have no states; their samples count as running.
   const percent = state === 1 && meta.lengths === null ? Math.max(meta.bursts[0], meta.bursts[1]) : meta.bursts[state];
   const bursts = Math.max(1, percent / 100);
   let any = false;
-  for (let sample = 0; sample < weight.length; sample++) {
+  for (let at = 0; at < order.length; at++) {
+    const sample = order[at];
+    value[at + 1] = value[at];
+    variance[at + 1] = variance[at];
+    rest[at + 1] = rest[at];
+    events[at + 1] = events[at];
     if (samples.state[sample] !== state || (weight[sample] === 0 && count[sample] === 0)) continue;
     any = true;
     const whole = samples.value[sample];
@@ -110,24 +121,20 @@ function changeTotals(selected, state, numbers, functions, outermost) {
     if (samples.squares[sample] > 0) byChance = samples.squares[sample] * SQUARE_UNIT * meta.each * meta.each * share;
     else if (samples.events[sample] > 0) byChance = ((whole * whole) / samples.events[sample]) * share;
     else byChance = weight[sample] * (meta.lengths?.least ?? 0);
-    const at = node[sample];
-    value[at] += weight[sample];
-    variance[at] += byChance * bursts;
-    events[at] += Math.max(1, count[sample]);
+    byChance *= bursts;
+    value[at + 1] += weight[sample];
+    events[at + 1] += Math.max(1, count[sample]);
+    const sum = variance[at] + byChance;
+    const part = sum - variance[at];
+    rest[at + 1] += variance[at] - (sum - part) + (byChance - part);
+    variance[at + 1] = sum;
   }
   if (!any) return totals;
-  for (let at = tree.count - 1; at > 0; at--) {
-    if (events[at] === 0) continue;
-    const up = tree.parent[at];
-    value[up] += value[at];
-    variance[up] += variance[at];
-    events[up] += events[at];
-  }
-  for (const at of outermost) {
-    const number = numbers[tree.fn[at]];
-    totals.value[number] += value[at];
-    totals.variance[number] += variance[at];
-    totals.events[number] += events[at];
+  for (let part = 0; part < owner.length; part++) {
+    const [from, to, fn] = [low[part], high[part], owner[part]];
+    totals.value[fn] += value[to] - value[from];
+    totals.variance[fn] += variance[to] - variance[from] + (rest[to] - rest[from]);
+    totals.events[fn] += events[to] - events[from];
   }
   return totals;
 }
@@ -143,9 +150,8 @@ export function findChanges(before, after) {
   const changes = [];
   const seconds = [before.windowNs / 1e9, after.windowNs / 1e9];
   const { names, numbers } = shareNames(before.data, after.data);
-  const nodes = [before, after].map(({ tree }, side) => outermostNodes(tree, numbers[side], names.length));
   for (let state = 0; state < 4; state++) {
-    const [old, now] = [before, after].map((selected, side) => changeTotals(selected, state, numbers[side], names.length, nodes[side]));
+    const [old, now] = [before, after].map((selected, side) => changeTotals(selected, state, numbers[side], names.length));
     names.forEach((name, at) => {
       const events = old.events[at] + now.events[at];
       if (events === 0) return;

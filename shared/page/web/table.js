@@ -26,34 +26,60 @@ export function stateTitle(data, state) {
 
 /**
  * Times of all functions. Index `fn * 4 + state`; the entry `functions.count` is time without a
- * stack. `total` counts a function that calls itself once.
- * @typedef {{ self: Float64Array, total: Float64Array, events: Float64Array, nodeTotal: Float64Array }} FunctionTotals
+ * stack. `total` counts a function that calls itself once. `nodeTotal` is the time of a node.
+ * @typedef {{ self: Float64Array, total: Float64Array, events: Float64Array, nodeTotal: (node: number) => number }} FunctionTotals
  */
-
-/** Outermost nodes by tree. @type {WeakMap<Page.Tree, Int32Array>} */
-const OUTERMOST = new WeakMap();
 
 /**
- * Returns the nodes that have no caller of the same function, in preorder.
- * @param {Page.Tree} tree
- * @param {Int32Array | null} numbers Function by its number in the tree, if several are one.
- * @param {number} functions Number of functions.
- * @returns {Int32Array}
+ * Samples in the order of their nodes, and the parts of this order that have a function on their
+ * stacks. A selection then costs a pass over samples and parts, and not one over all nodes.
+ * `order` has the samples. The samples of the nodes before node n are the first `rank[n]` of it.
+ * Part p is from `low[p]` to `high[p]` and belongs to function `owner[p]`.
+ * @typedef {{ order: Int32Array, rank: Int32Array, owner: Int32Array, low: Int32Array, high: Int32Array }} FunctionRanges
  */
-export function outermostNodes(tree, numbers, functions) {
-  const { fn, end, count } = tree;
-  // Nodes below this number are descendants of a node of the same function.
+
+/** Ranges of functions, by the nodes of samples. @type {WeakMap<Int32Array, FunctionRanges>} */
+const FUNCTION_RANGES = new WeakMap();
+
+/**
+ * Finds the samples of each function. The parts of a function have no sample in common.
+ * @param {Page.Selected} selected
+ * @param {Int32Array | null} numbers Number of each function, if several functions are one.
+ * @param {number} functions Number of functions.
+ * @returns {FunctionRanges}
+ */
+export function findRanges({ tree, node }, numbers, functions) {
+  const { fn, end, count: nodes } = tree;
+  const rank = new Int32Array(nodes + 1);
+  for (let sample = 0; sample < node.length; sample++) rank[node[sample] + 1]++;
+  for (let at = 0; at < nodes; at++) rank[at + 1] += rank[at];
+  const next = rank.slice(0, nodes);
+  const order = new Int32Array(node.length);
+  for (let sample = 0; sample < node.length; sample++) order[next[node[sample]]++] = sample;
+  // Nodes below `open` are descendants of a node of the same function. A part that begins where the
+  // function's last part ends is joined with it.
   const open = new Int32Array(functions);
-  const found = new Int32Array(count);
-  let size = 0;
-  for (let at = 0; at < count; at++) {
+  const last = new Int32Array(functions).fill(-1);
+  const [owner, low, high] = [0, 1, 2].map(() => new Int32Array(nodes));
+  let parts = 0;
+  for (let at = 0; at < nodes; at++) {
     if (fn[at] < 0) continue;
     const number = numbers === null ? fn[at] : numbers[fn[at]];
     if (at < open[number]) continue;
     open[number] = end[at];
-    found[size++] = at;
+    const from = rank[at];
+    const to = rank[end[at]];
+    if (from === to) continue;
+    if (last[number] >= 0 && high[last[number]] === from) {
+      high[last[number]] = to;
+      continue;
+    }
+    owner[parts] = number;
+    low[parts] = from;
+    high[parts] = to;
+    last[number] = parts++;
   }
-  return found.slice(0, size);
+  return { order, rank, owner: owner.slice(0, parts), low: low.slice(0, parts), high: high.slice(0, parts) };
 }
 
 /**
@@ -65,41 +91,46 @@ export function outermostNodes(tree, numbers, functions) {
 export function functionTotals(selected) {
   const { tree, node, weight, count, data } = selected;
   const { state } = data.samples;
-  const { fn, parent, count: nodes } = tree;
   const functions = data.functions.count;
-  const width = STATES + 1;
-  const sums = new Float64Array(nodes * width);
-  for (let sample = 0; sample < weight.length; sample++) {
-    if (weight[sample] === 0 && count[sample] === 0) continue;
-    const at = node[sample] * width;
-    sums[at + state[sample]] += weight[sample];
-    sums[at + STATES] += count[sample];
-  }
+  let ranges = FUNCTION_RANGES.get(node);
+  if (!ranges) FUNCTION_RANGES.set(node, (ranges = findRanges(selected, null, functions)));
+  const { order, rank, owner, low, high } = ranges;
   const self = new Float64Array((functions + 1) * STATES);
   const total = new Float64Array((functions + 1) * STATES);
   const events = new Float64Array(functions + 1);
-  events[functions] = sums[STATES];
-  for (let at = 0; at < nodes; at++) {
-    const to = (fn[at] < 0 ? functions : fn[at]) * STATES;
-    for (let s = 0; s < STATES; s++) self[to + s] += sums[at * width + s];
+  // Sums of the samples before each sample in the order, by state, and of their counts. Times are
+  // whole ns, so differences of sums are exact.
+  const width = STATES + 1;
+  const before = new Float64Array((order.length + 1) * width);
+  for (let at = 0; at < order.length; at++) {
+    const sample = order[at];
+    const from = at * width;
+    for (let s = 0; s < width; s++) before[from + width + s] = before[from + s];
+    const value = weight[sample];
+    before[from + width + state[sample]] += value;
+    before[from + width + STATES] += count[sample];
+    const fn = tree.fn[node[sample]];
+    self[(fn < 0 ? functions : fn) * STATES + state[sample]] += value;
+    if (fn < 0) events[functions] += count[sample];
   }
   total.set(self.subarray(functions * STATES), functions * STATES);
-  for (let at = nodes - 1; at > 0; at--) {
-    const to = parent[at] * width;
-    for (let s = 0; s < width; s++) sums[to + s] += sums[at * width + s];
+  for (let part = 0; part < owner.length; part++) {
+    const from = low[part] * width;
+    const to = high[part] * width;
+    const sum = owner[part] * STATES;
+    total[sum] += before[to] - before[from];
+    total[sum + 1] += before[to + 1] - before[from + 1];
+    total[sum + 2] += before[to + 2] - before[from + 2];
+    total[sum + 3] += before[to + 3] - before[from + 3];
+    events[owner[part]] += before[to + 4] - before[from + 4];
   }
-  let outermost = OUTERMOST.get(tree);
-  if (!outermost) OUTERMOST.set(tree, (outermost = outermostNodes(tree, null, functions)));
-  for (let k = 0; k < outermost.length; k++) {
-    const at = outermost[k] * width;
-    const to = fn[outermost[k]] * STATES;
-    for (let s = 0; s < STATES; s++) total[to + s] += sums[at + s];
-    events[fn[outermost[k]]] += sums[at + STATES];
-  }
-  const nodeTotal = new Float64Array(nodes);
-  for (let at = 0; at < nodes; at++) {
-    for (let s = 0; s < STATES; s++) nodeTotal[at] += sums[at * width + s];
-  }
+  /** @param {number} node */
+  const nodeTotal = (node) => {
+    const [from, to] = [rank[node] * width, rank[tree.end[node]] * width];
+    let sum = 0;
+    for (let s = 0; s < STATES; s++) sum += before[to + s] - before[from + s];
+    return sum;
+  };
   return { self, total, events, nodeTotal };
 }
 
@@ -109,7 +140,7 @@ export function functionTotals(selected) {
  * function that calls itself has the caller of its first frame and the callee of its last frame.
  * The function -1 stands for the root.
  * @param {Page.Tree} tree
- * @param {Float64Array} nodeTotal
+ * @param {(node: number) => number} nodeTotal Time of a node.
  * @param {Uint8Array} isOne 1 for the function, or for several that count as one.
  * @returns {{ callers: [number, number][], callees: [number, number][] }}
  */
@@ -127,17 +158,17 @@ export function functionNeighbours(tree, nodeTotal, isOne) {
     while (around.length > 0 && tree.end[around[around.length - 1]] <= at) around.pop();
     if (around.length === 0) {
       const caller = tree.fn[tree.parent[at]];
-      add(callers, caller < 0 ? -1 : caller, nodeTotal[at]);
+      add(callers, caller < 0 ? -1 : caller, nodeTotal(at));
     } else {
       // The outer frame of the function keeps the time that has no inner frame of it.
       const outer = around[around.length - 1];
       let below = at;
       while (tree.parent[below] !== outer) below = tree.parent[below];
-      if (below !== at) add(callees, tree.fn[below], -nodeTotal[at]);
+      if (below !== at) add(callees, tree.fn[below], -nodeTotal(at));
     }
     around.push(at);
     for (let child = at + 1; child < tree.end[at]; child = tree.end[child]) {
-      if (isOne[tree.fn[child]] !== 1) add(callees, tree.fn[child], nodeTotal[child]);
+      if (isOne[tree.fn[child]] !== 1) add(callees, tree.fn[child], nodeTotal(child));
     }
   }
   /** @param {Map<number, number>} map @returns {[number, number][]} */
