@@ -114,15 +114,27 @@ export function functionTotals(selected) {
     if (fn < 0) events[functions] += count[sample];
   }
   total.set(self.subarray(functions * STATES), functions * STATES);
+  // Callers and callees of one stack often have the same samples, and stand together.
+  let [lastLow, lastHigh] = [-1, -1];
+  let d0 = 0, d1 = 0, d2 = 0, d3 = 0, events4 = 0;
   for (let part = 0; part < owner.length; part++) {
-    const from = low[part] * width;
-    const to = high[part] * width;
+    if (low[part] !== lastLow || high[part] !== lastHigh) {
+      lastLow = low[part];
+      lastHigh = high[part];
+      const from = lastLow * width;
+      const to = lastHigh * width;
+      d0 = before[to] - before[from];
+      d1 = before[to + 1] - before[from + 1];
+      d2 = before[to + 2] - before[from + 2];
+      d3 = before[to + 3] - before[from + 3];
+      events4 = before[to + 4] - before[from + 4];
+    }
     const sum = owner[part] * STATES;
-    total[sum] += before[to] - before[from];
-    total[sum + 1] += before[to + 1] - before[from + 1];
-    total[sum + 2] += before[to + 2] - before[from + 2];
-    total[sum + 3] += before[to + 3] - before[from + 3];
-    events[owner[part]] += before[to + 4] - before[from + 4];
+    if (d0 !== 0) total[sum] += d0;
+    if (d1 !== 0) total[sum + 1] += d1;
+    if (d2 !== 0) total[sum + 2] += d2;
+    if (d3 !== 0) total[sum + 3] += d3;
+    events[owner[part]] += events4;
   }
   /** @param {number} node */
   const nodeTotal = (node) => {
@@ -200,6 +212,8 @@ export class VirtualRows {
     this.count = 0;
     this.active = 0;
     this.rowHeight = 26;
+    /** Height of the visible part below the head, in pixels. */
+    this.height = 0;
     this.from = -1;
     this.to = -1;
     this.body = element("tbody");
@@ -209,7 +223,10 @@ export class VirtualRows {
     this.belowRow = element("tr", { "aria-hidden": "true", class: "spacer" }, this.below);
     table.append(this.body);
     scroller.addEventListener("scroll", () => this.show(false), { passive: true });
-    new ResizeObserver(() => this.show(false)).observe(scroller);
+    new ResizeObserver(() => {
+      this.measure();
+      this.show(false);
+    }).observe(scroller);
     this.body.addEventListener("keydown", (event) => this.press(event));
     this.body.addEventListener("focusin", (event) => {
       const row = /** @type {HTMLElement} */ (event.target).closest("tr");
@@ -239,8 +256,8 @@ export class VirtualRows {
    * @param {boolean} anew Whether rows may have changed.
    */
   show(anew) {
-    const head = this.table.tHead?.offsetHeight ?? 0;
-    const height = Math.max(0, this.scroller.clientHeight - head);
+    if (this.height === 0) this.measure();
+    const { height } = this;
     const first = Math.floor(this.scroller.scrollTop / this.rowHeight);
     const from = Math.max(0, Math.min(first - 4, this.count - 1));
     const to = Math.min(this.count, first + Math.ceil(height / this.rowHeight) + 4);
@@ -254,14 +271,17 @@ export class VirtualRows {
     const rows = [];
     for (let index = from; index < to; index++) rows.push(this.row(index));
     this.body.replaceChildren(this.aboveRow, ...rows, this.belowRow);
-    const real = rows[0]?.getBoundingClientRect().height ?? 0;
-    if (real > 0 && Math.abs(real - this.rowHeight) > 0.1) {
-      this.rowHeight = real;
-      this.from = -1;
-      this.show(true);
-      return;
-    }
     if (hadFocus) this.buttonOf(this.active)?.focus({ preventScroll: true });
+  }
+
+  /** Measures the visible part and the rows. Doing so at each change would cost a layout each. */
+  measure() {
+    const head = this.table.tHead?.offsetHeight ?? 0;
+    this.height = Math.max(0, this.scroller.clientHeight - head);
+    const real = this.body.querySelector("tr[data-row]")?.getBoundingClientRect().height ?? 0;
+    if (real === 0 || Math.abs(real - this.rowHeight) <= 0.1) return;
+    this.rowHeight = real;
+    this.show(true);
   }
 
   /** @param {number} index @returns {HTMLElement} */
@@ -474,8 +494,8 @@ export function makeTableView() {
   const drawDetail = () => {
     const chosen = app.option("table.function");
     // Functions of a program and of the kernel may have one name.
-    const isOne = functionsNamed(app.data.functions, chosen);
-    const fn = chosen === "" ? -1 : isOne.indexOf(1);
+    const isOne = chosen === "" ? new Uint8Array(0) : functionsNamed(app.data.functions, chosen);
+    const fn = isOne.indexOf(1);
     detail.hidden = fn < 0;
     if (fn < 0) {
       detail.replaceChildren();
@@ -525,6 +545,9 @@ export function makeTableView() {
     isAvailable: () => true,
     mount(root, given) {
       app = given;
+      const has = new Set(app.data.samples.state.subarray(0, app.data.samples.measured));
+      states = [1, 2, 3, 0].filter((s) => has.has(s));
+      if (states.length === 0) states = [0];
       table.append(element("caption", { class: "unseen" }, "Functions with their time in each state"), head);
       scroller.append(table);
       root.append(line, element("div", { class: "table-and-detail" }, scroller, detail));
@@ -547,9 +570,6 @@ export function makeTableView() {
       const isNew = selected !== seen;
       if (isNew) {
         totals = functionTotals(selected);
-        const has = new Set(selected.data.samples.state.subarray(0, selected.data.samples.measured));
-        states = [1, 2, 3, 0].filter((s) => has.has(s));
-        if (states.length === 0) states = [0];
         seen = selected;
       }
       if (isNew || key !== shownAs) {
