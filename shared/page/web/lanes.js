@@ -249,7 +249,7 @@ export function waitPath(data, row) {
     return add(thread, 3, 0, ns - running - runnable);
   };
   const { first } = data.times.intervals;
-  const owner = rowAtTime(Float64Array.from(first), 0, first.length, row);
+  const owner = threadOfRow(data, row);
   /** @typedef {{ thread: number, row: number, begin: number, end: number, up: Piece | null, depth: number }} Piece */
   /** @type {Piece[]} */
   const open = [{ thread: owner, row, begin: start[row], end: start[row] + length[row], up: null, depth: 0 }];
@@ -353,6 +353,8 @@ export function makeLanesView() {
   /** Samples whose stack matches the search, and the search with its selection. */
   let isMatch = new Uint8Array(0);
   let matchOf = "";
+  /** Intervals that match. */
+  let matchRows = new Int32Array(0);
   /** Sums of the intervals that match; null without a search. @type {LaneSums | null} */
   let matchSums = null;
   /** Whether the capture has intervals, or only CPU samples. */
@@ -617,15 +619,20 @@ export function makeLanesView() {
     matchOf = key;
     matchMark.hidden = state.search === "";
     matchSums = null;
+    matchRows = new Int32Array(0);
     if (state.search === "") return;
     const marks = markStacks(data.tree, matchFunctions(data.functions, state.search));
     isMatch = Uint8Array.from(data.samples.node, (node, sample) => marks[node] & isShown[sample]);
     const { count, sample, length, state: of } = data.times.intervals;
     const before = new Float64Array(count + 1);
+    const found = new Int32Array(count);
+    let matches = 0;
     for (let row = 0; row < count; row++) {
-      const matches = of[row] !== 4 && sample[row] >= 0 && isMatch[sample[row]] === 1;
-      before[row + 1] = before[row] + (matches ? length[row] : 0);
+      const isOne = of[row] !== 4 && sample[row] >= 0 && isMatch[sample[row]] === 1;
+      before[row + 1] = before[row] + (isOne ? length[row] : 0);
+      if (isOne) found[matches++] = row;
     }
+    matchRows = found.slice(0, matches);
     matchSums = { kind: sums.kind, before: [before, before, before, before] };
   };
 
@@ -963,7 +970,7 @@ export function makeLanesView() {
   const step = (direction) => {
     const thread = lanes[laneAt];
     if (thread === undefined) return;
-    const { first, start, length } = app.data.times.intervals;
+    const { first, start } = app.data.times.intervals;
     const [low, high] = [first[thread], first[thread + 1]];
     let row = chosen >= 0 && chosenThread === thread ? chosen + direction : rowAtTime(start, low, high, Math.max(from, app.state.range?.[0] ?? 0)) + (direction > 0 ? 1 : 0);
     while (row >= low && row < high && sums.kind[row] === LANE_HIDDEN) row += direction;
@@ -971,6 +978,16 @@ export function makeLanesView() {
       app.say("No more intervals in this lane.");
       return;
     }
+    goTo(row, thread);
+  };
+
+  /**
+   * Chooses an interval, and moves to it.
+   * @param {number} row
+   * @param {number} thread
+   */
+  const goTo = (row, thread) => {
+    const { start, length } = app.data.times.intervals;
     const [begin, end] = [start[row], start[row] + length[row]];
     if (begin < from || end > to) {
       const size = Math.max(to - from, length[row] * 1.2);
@@ -1263,12 +1280,54 @@ export function makeLanesView() {
       acts[event.key]();
       return true;
     },
+    stepMatch(direction) {
+      if (matchRows.length === 0) return;
+      const last = matchRows.length - 1;
+      const at = matchPlaceOf(matchRows, chosen);
+      const next = chosen < 0 || at < 0 || matchRows[at] !== chosen ? (direction > 0 ? at + 1 : at) : at + direction;
+      const row = matchRows[next < 0 ? last : next > last ? 0 : next];
+      const thread = threadOfRow(app.data, row);
+      laneAt = Math.max(0, lanes.indexOf(thread));
+      showLane();
+      goTo(row, thread);
+    },
+    matchPlace() {
+      if (matchRows.length === 0) return "";
+      const at = matchPlaceOf(matchRows, chosen);
+      return `${at >= 0 && matchRows[at] === chosen ? formatCount(at + 1) : "–"}/${formatCount(matchRows.length)}`;
+    },
     keys: [
       ["w s", "zoom in and out"], ["a d", "go left and right"], ["0", "show the whole time"],
       ["↑ ↓", "choose a lane"], ["← →", "go through the intervals of the lane"], ["Enter", "go to the details of the interval"],
       ["r", "use the time of the interval, or the visible time, as time range"],
     ],
   };
+}
+
+/**
+ * Returns the last place in sorted rows whose row is at most `row`, or -1.
+ * @param {Int32Array} rows
+ * @param {number} row
+ * @returns {number}
+ */
+function matchPlaceOf(rows, row) {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle] <= row) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/**
+ * Returns the thread of an interval.
+ * @param {Page.Data} data
+ * @param {number} row
+ * @returns {number}
+ */
+function threadOfRow(data, row) {
+  return matchPlaceOf(data.times.intervals.first, row);
 }
 
 /**
