@@ -20,9 +20,9 @@ use std::io;
 
 use thiserror::Error;
 
-pub use read::{Partial, read, read_all, read_what_is_whole};
+pub use read::{Partial, read, read_all, read_records, read_what_is_whole};
 pub use stream::{KeySamples, LanePart, LaneSample, Stream};
-pub use write::write;
+pub use write::{write, write_records};
 
 /// First bytes of a capture. The first byte is not valid text. Programs that convert line ends
 /// change the last byte.

@@ -83,6 +83,23 @@ pub fn read_what_is_whole(reader: impl BufRead) -> Result<Vec<Partial>, Error> {
     Ok(partials)
 }
 
+/// Reads the records of one capture, which another kind of file holds unpacked: the counterpart of
+/// [`write_records`](crate::write_records). `packed` has the bytes of that file that were read so
+/// far; the bounds on rows and bytes grow with them. The reader reports packed bytes that cannot be
+/// unpacked as errors of the kind `Other`.
+///
+/// # Errors
+/// The version is later than this reader's.
+pub fn read_records(
+    version: u8,
+    mut records: impl BufRead,
+    packed: &Cell<u64>,
+) -> Result<Partial, Error> {
+    check_version(version)?;
+    let budget = &mut Budget::new(packed);
+    Ok(read_rows(version, &mut records, budget))
+}
+
 fn whole(Partial { profile, error }: Partial) -> Result<Profile, Error> {
     match error {
         None => Ok(profile),
@@ -105,9 +122,14 @@ fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partia
     let version = read_head(reader)?;
     let decoder = Decoder::with_buffer(reader).map_err(Error::Read)?;
     let mut records = BufReader::new(decoder.single_frame());
+    Ok(read_rows(version, &mut records, budget))
+}
+
+/// Reads records up to the last one, or to the first error.
+fn read_rows(version: u8, records: &mut impl BufRead, budget: &mut Budget<'_>) -> Partial {
     let mut rows = Rows::new(version);
     let error = loop {
-        let record = next_record(&mut records, budget);
+        let record = next_record(records, budget);
         let taken = record.and_then(|record| rows.take(record, budget));
         match taken {
             Ok(More::Records) => {}
@@ -115,15 +137,15 @@ fn read_one(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<Partia
             Err(error) => break Some(error),
         }
     };
-    // zstd reports a wrong checksum only at the end of the stream.
-    let error = error.or_else(|| end(&mut records).err());
+    // A wrong checksum is reported only at the end of the stream.
+    let error = error.or_else(|| end(records).err());
     if error.is_some() {
         times::add_accounts(&mut rows.profile);
     }
-    Ok(Partial {
+    Partial {
         profile: rows.profile,
         error,
-    })
+    }
 }
 
 /// Reads the magic and returns the version.
@@ -136,10 +158,15 @@ fn read_head(reader: &mut impl Read) -> Result<u8, Error> {
     }
     let mut version = [0];
     reader.read_exact(&mut version).map_err(read_error)?;
-    match version[0] {
+    check_version(version[0])?;
+    Ok(version[0])
+}
+
+fn check_version(version: u8) -> Result<(), Error> {
+    match version {
         0 => Err(Error::NotACapture),
         version if version > VERSION => Err(Error::LaterVersion(version)),
-        version => Ok(version),
+        _ => Ok(()),
     }
 }
 

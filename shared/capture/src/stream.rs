@@ -84,7 +84,7 @@ pub struct KeySamples {
 
 /// A capture that is being written.
 pub struct Stream<W: Write> {
-    records: Records<'static, W>,
+    records: Records<Encoder<'static, W>>,
 }
 
 impl<W: Write> Stream<W> {
@@ -97,7 +97,7 @@ impl<W: Write> Stream<W> {
         writer.write_all(&[VERSION])?;
         let mut encoder = Encoder::new(writer, LEVEL)?;
         encoder.include_checksum(true)?;
-        let mut records = Records { encoder };
+        let mut records = Records { writer: encoder };
         records.put_meta(profile)?;
         Ok(Stream { records })
     }
@@ -113,7 +113,7 @@ impl<W: Write> Stream<W> {
         for some in samples.chunks(ROWS) {
             self.records.put(Kind::LaneSamples(put_samples(some)))?;
         }
-        self.records.encoder.flush()
+        self.records.writer.flush()
     }
 
     /// Writes the tables of `profile`, and the samples of the keys in the order of their numbers.
@@ -130,7 +130,7 @@ impl<W: Write> Stream<W> {
                 Kind::LaneKeys(proto::LaneKeys { samples, runnable })
             })
         })?;
-        let mut writer = self.records.encoder.finish()?;
+        let mut writer = self.records.writer.finish()?;
         writer.flush()?;
         Ok(writer)
     }

@@ -26,12 +26,20 @@ pub fn write(profile: &Profile, mut writer: impl Write) -> io::Result<()> {
     writer.write_all(&[VERSION])?;
     let mut encoder = Encoder::new(writer, LEVEL)?;
     encoder.include_checksum(true)?;
-    let mut records = Records { encoder };
-    records.put_profile(profile, |_| Ok(()))?;
-    records.encoder.finish()?.flush()
+    write_records(profile, &mut encoder)?;
+    encoder.finish()?.flush()
 }
 
-impl<W: Write> Records<'_, W> {
+/// Writes the records of a profile as a capture has them, but neither the head nor compressed. The
+/// records are those of [`VERSION`].
+///
+/// # Errors
+/// The writer fails.
+pub fn write_records(profile: &Profile, writer: impl Write) -> io::Result<()> {
+    Records { writer }.put_profile(profile, |_| Ok(()))
+}
+
+impl<W: Write> Records<W> {
     /// Puts the circumstances of a measurement.
     pub(super) fn put_meta(&mut self, profile: &Profile) -> io::Result<()> {
         self.put(Kind::Meta(meta(profile)))
@@ -222,13 +230,14 @@ impl DetailNames {
     }
 }
 
-pub(super) struct Records<'a, W: Write> {
-    pub(super) encoder: Encoder<'a, W>,
+/// Destination of records.
+pub(super) struct Records<W> {
+    pub(super) writer: W,
 }
 
-impl<W: Write> Records<'_, W> {
+impl<W: Write> Records<W> {
     pub(super) fn put(&mut self, kind: Kind) -> io::Result<()> {
-        self.encoder.write_all(&encoded(kind))
+        self.writer.write_all(&encoded(kind))
     }
 
     /// Puts rows into as many records as they need.
@@ -254,7 +263,7 @@ impl<W: Write> Records<'_, W> {
     ) -> io::Result<()> {
         let bytes = encoded(record(&mut rows.iter().cloned()));
         if bytes.len() <= LONGEST_RECORD || rows.len() == 1 {
-            return self.encoder.write_all(&bytes);
+            return self.writer.write_all(&bytes);
         }
         let (first, second) = rows.split_at(rows.len() / 2);
         self.put_some(first, record)?;
