@@ -94,22 +94,32 @@ fn describe_unit(profile: &Profile) -> String {
     }
 }
 
+/// Returns whether two profiles are of one window on one machine, so that they can be joined.
+#[must_use]
+pub fn are_of_one_window(one: &Profile, other: &Profile) -> bool {
+    let apart = apart_ns(one.meta.window, other.meta.window);
+    one.meta.host == other.meta.host && apart <= tolerance_ns(one.meta.window)
+}
+
+/// Returns the larger of the differences of the starts and of the ends of two windows.
+fn apart_ns(one: Window, other: Window) -> u64 {
+    let [stop, other_stop] =
+        [one, other].map(|window| window.start_ns.saturating_add(window.length_ns));
+    let starts = one.start_ns.abs_diff(other.start_ns);
+    starts.max(stop.abs_diff(other_stop))
+}
+
+fn tolerance_ns(window: Window) -> u64 {
+    window.length_ns / (100 / TOLERANCE)
+}
+
 fn check_windows(profiles: &[Profile]) -> Result<(), Error> {
     let Some((first, others)) = profiles.split_first() else {
         return Ok(());
     };
-    let ends = |window: Window| {
-        (
-            window.start_ns,
-            window.start_ns.saturating_add(window.length_ns),
-        )
-    };
-    let (start, stop) = ends(first.meta.window);
-    let tolerance = first.meta.window.length_ns / (100 / TOLERANCE);
     for other in others {
-        let (other_start, other_stop) = ends(other.meta.window);
-        let apart = start.abs_diff(other_start).max(stop.abs_diff(other_stop));
-        if apart > tolerance {
+        let apart = apart_ns(first.meta.window, other.meta.window);
+        if apart > tolerance_ns(first.meta.window) {
             let seconds = |ns: u64| ns as f64 / 1e9;
             return Err(Error::Windows(format!(
                 "one is {:.3} s long, another {:.3} s, and they are {:.3} s apart",

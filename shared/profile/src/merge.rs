@@ -8,10 +8,13 @@
 //! [`marker::BLOCKED_BELOW`]). The widths of a thread then add up to its life, to the
 //! microsecond.
 
+mod accounts;
 mod scaling;
 mod timed_stacks;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use accounts::accounts;
 
 use crate::import::Import;
 use crate::merge::scaling::{Waits, Weighted, rounded, scaled, total};

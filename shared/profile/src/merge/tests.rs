@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Clock, FrameKind, Interval, Lengths, RequestSpan, Shares, TimedSample, Weight};
+use crate::{
+    Clock, FrameKind, Interval, Lengths, Rate, RequestSpan, Sampling, Shares, TimedSample, Weight,
+};
 
 const ID: ThreadId = ThreadId { pid: 10, tid: 11 };
 
@@ -419,4 +421,45 @@ proptest! {
             prop_assert!(sum.abs_diff(expected) < 1000);
         }
     }
+}
+
+#[test]
+fn a_merged_profile_has_the_accounts_that_it_was_made_of() {
+    let mut on_cpu = samples(&[(ID, "burn", None, 2), (ID, "hash", None, 1)]);
+    let off_cpu = times(&[
+        (ID, "sleep", Some(State::Blocked), 6_000_000),
+        (ID, "burn", Some(State::Runnable), 150_000),
+    ]);
+    on_cpu.losses.events = 2;
+    let merged = merge(
+        vec![thread(ID, "t", 5, [3_000_000, 200_000, 6_800_000])],
+        on_cpu,
+        off_cpu,
+    );
+    let profile = merged.clone().into_profile();
+    assert!(Merged::is_merged(&profile));
+    let again = Merged::from_profile(profile.clone());
+    assert_eq!(widths(&again), widths(&merged));
+    let [one, other] = [&merged.threads[0], &again.threads[0]];
+    assert_eq!(one.thread, other.thread);
+    assert_eq!(one.unseen, other.unseen);
+    assert_eq!(one.unseen_blocked, other.unseen_blocked);
+    assert_eq!(one.lifetime_ns, other.lifetime_ns);
+    assert_eq!(again.off_cpu_lost.events, 2);
+    let samples = |profile: &Profile| -> Vec<_> { profile.values().collect() };
+    assert_eq!(samples(&again.into_profile()), samples(&profile));
+}
+
+#[test]
+fn without_clocks_the_samples_are_the_account() {
+    let mut on_cpu = samples(&[(ID, "burn", None, 2), (ID, "hash", None, 1)]);
+    on_cpu.meta.sampling = Some(Sampling {
+        event: "cpu-clock".into(),
+        rate: Rate::Frequency(100),
+    });
+    assert!(!Merged::is_merged(&on_cpu));
+    let threads = accounts(&on_cpu);
+    assert_eq!(threads.len(), 1);
+    assert_eq!(threads[0].thread.clock.running_ns, 30_000_000);
+    assert_eq!(threads[0].accounted_ns(), 30_000_000);
 }
