@@ -117,9 +117,9 @@ fn measured(program: &Program) -> (Profile, Vec<String>) {
 
 fn folded(profile: &Profile) -> String {
     let mut text = Vec::new();
-    let format = export::by_name("folded").unwrap();
     let options = export::Options::default();
-    format.write(profile, &options, &mut text).unwrap();
+    let format = export::folded::Folded;
+    export::Format::write(&format, profile, &options, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 

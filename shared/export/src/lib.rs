@@ -1,6 +1,6 @@
 //! Writers of measurements, one module per format.
 //!
-//! Formats of whole profiles, as [`FORMATS`] lists them:
+//! Formats of whole profiles:
 //!
 //! - [`folded`]: one line per stack, for flame graph tools and for reading back
 //! - [`classic`]: several lines per stack, leaf first, as bcc prints them
@@ -31,10 +31,7 @@ mod lanes;
 mod measure;
 pub mod text;
 
-pub use format::{
-    FORMATS, Format, Needs, by_ending, by_name, endings as format_endings, names as format_names,
-    without_ending,
-};
+pub use format::{Format, Needs};
 pub use formats::{
     capture, chrome, classic, clocks, firefox, folded, json, perf_script, perfetto, pprof,
     speedscope, svg, waits,

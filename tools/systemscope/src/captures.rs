@@ -1,13 +1,14 @@
 //! Flags that name captures, and reading them.
 
 use std::fs::File;
-use std::io::{BufReader, Read, stdin};
+use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use capture::{self, Partial};
 use clap::Args;
 use clap::builder::Resettable;
+use page::extract::{Extracted, extract, is_page};
 use profile::Profile;
 use profile::join::{Joined, join};
 
@@ -26,10 +27,8 @@ pub(crate) fn pair(before: &Path, after: &Path) -> anyhow::Result<(Profile, Prof
         captures: vec![before.to_owned(), after.to_owned()],
         partial: false,
     };
-    let files = flags.files()?.into_iter();
-    let joined = files.map(|file| Ok(join(file)?.into_profile()));
-    let profiles: Vec<Profile> = joined.collect::<anyhow::Result<_>>()?;
-    let both: [Profile; 2] = profiles
+    let both: [Profile; 2] = flags
+        .each_joined()?
         .try_into()
         .map_err(|_| anyhow!("a capture is missing: give two"))?;
     Ok(both.into())
@@ -42,11 +41,26 @@ fn limit_memory(bytes: u64) {
     cli::limit_memory(most, refusal);
 }
 
+/// Reads the capture of a page. Of a page that compares two captures, it reads the later one.
+fn read_page(path: &Path, source: impl BufRead) -> Result<Partial, capture::Error> {
+    let Extracted {
+        capture,
+        is_comparison,
+    } = extract(source)?;
+    if is_comparison {
+        cli::say(format_args!(
+            "systemscope: `{}` compares two captures; this is the later one",
+            path.display()
+        ));
+    }
+    Ok(capture)
+}
+
 /// Flags that name captures.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Captures")]
 pub(crate) struct CaptureFlags {
-    /// Captures (*.scope), or - for standard input; captures of one window are joined
+    /// Captures (*.scope) or pages (*.html), or - for standard input; captures of one window are joined
     #[arg(value_name = "FILE", required = true, help_heading = Resettable::Reset)]
     pub(crate) captures: Vec<PathBuf>,
 
@@ -64,8 +78,18 @@ impl CaptureFlags {
         Ok(self.files()?.into_iter().flatten().collect())
     }
 
+    /// Reads all captures, and joins those of each file to one profile.
+    ///
+    /// # Errors
+    /// A file cannot be read, or its captures cannot be joined.
+    pub(crate) fn each_joined(&self) -> anyhow::Result<Vec<Profile>> {
+        let files = self.files()?.into_iter();
+        let joined = files.map(|file| Ok(join(file)?.into_profile()));
+        joined.collect()
+    }
+
     /// Reads all captures, file by file, and limits the memory of this process from then on.
-    fn files(&self) -> anyhow::Result<Vec<Vec<Profile>>> {
+    pub(crate) fn files(&self) -> anyhow::Result<Vec<Vec<Profile>>> {
         let mut bytes = 0;
         let files = self.captures.iter().map(|path| {
             let shown = path.display();
@@ -94,7 +118,14 @@ impl CaptureFlags {
             Box::new(file)
         };
         let mut source = BufReader::with_capacity(1 << 16, source.take(u64::MAX));
-        let read = if self.partial {
+        // An error of the first read comes again.
+        let is_page = is_page(source.fill_buf().unwrap_or_default());
+        let read = if is_page {
+            read_page(path, &mut source).and_then(|partial| match partial.error {
+                Some(error) if !self.partial => Err(error),
+                _ => Ok(vec![partial]),
+            })
+        } else if self.partial {
             capture::read_what_is_whole(&mut source)
         } else {
             let whole = |profile| Partial {
@@ -106,6 +137,9 @@ impl CaptureFlags {
         };
         *bytes = bytes.saturating_add(u64::MAX - source.get_ref().limit());
         let partials = read.map_err(|error| match error {
+            capture::Error::NotACapture if is_page => anyhow!(
+                "the page holds no capture: another program wrote it, or its data were removed"
+            ),
             capture::Error::CutOff | capture::Error::Damaged(_) if !self.partial => {
                 anyhow!("{error}; --partial uses the readable part")
             }

@@ -32,11 +32,11 @@ pub(crate) struct Arguments {
     #[arg(short = 'n', help_heading = OUTPUT, long = "rows", value_name = "N", default_value_t = 30)]
     rows: usize,
 
-    /// Write a table, a differential flame graph (svg), or JSON
+    /// Write a table, a page (html), a differential flame graph (svg), or JSON
     #[arg(long, help_heading = OUTPUT, value_enum, default_value = "table")]
     format: Form,
 
-    /// Write to FILE; the endings .svg and .json choose the format
+    /// Write to FILE; the endings .html, .svg and .json choose the format
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUTPUT)]
     output: Option<PathBuf>,
 
@@ -51,6 +51,7 @@ const OUTPUT: &str = "Output";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     Table,
+    Html,
     Svg,
     Json,
 }
@@ -59,6 +60,7 @@ const EXAMPLES: &str = "\
 Examples:
   wallclock 1234 -o before.scope; …; wallclock 1234 -o after.scope
   systemscope diff before.scope after.scope
+  systemscope diff before.scope after.scope -o diff.html
   systemscope diff before.scope after.scope -o diff.svg";
 
 impl Arguments {
@@ -68,6 +70,7 @@ impl Arguments {
             .as_ref()
             .and_then(|path| path.extension()?.to_str());
         match (self.format, ending) {
+            (Form::Table, Some("html")) => Form::Html,
             (Form::Table, Some("svg")) => Form::Svg,
             (Form::Table, Some("json")) => Form::Json,
             (form, _) => form,
@@ -89,6 +92,7 @@ pub(crate) fn run(command_line: &CommandLine) -> ExitCode {
         };
         output.write(|writer| match arguments.form() {
             Form::Table => write_table(&before, &after, &changes, shown, arguments.rows, writer),
+            Form::Html => page::write_comparison(&before, &after, &changes, writer),
             Form::Svg => write_svg(&before, &after, writer),
             Form::Json => write_json(&before, &after, &changes, writer),
         })

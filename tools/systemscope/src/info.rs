@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{CommandLine, Output};
-use export::FORMATS;
+use formats::FORMATS;
 use loader::{Event, Feature, Kernel};
 use rustix::process::{Resource, getrlimit};
 

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use collect::Sources;
 use export::folded::Folded;
-use export::{Format, Needs, Options, by_name};
+use export::{Format, Needs, Options};
+use formats::by_name;
 
 use super::TimelineFlags;
 use crate::output::destinations::{Planned, check_shows_times, format_of_file, pair};
@@ -121,7 +122,7 @@ pub struct FormatFlags {
     #[arg(help = "Write to FILE; without --format its ending chooses the format")]
     #[arg(long_help = format!(
         "Write to FILE; without --format its ending chooses the format: {}. The file appears only \
-         once it is whole", export::format_endings()
+         once it is whole", formats::endings()
     ))]
     pub files: Vec<PathBuf>,
 
@@ -130,7 +131,7 @@ pub struct FormatFlags {
     #[arg(help = "Write these formats, such as svg,pprof")]
     #[arg(long_help = format!(
         "Write these formats: {}. Several need -o: one name, to which each format's ending is \
-         added, or one for each format", export::format_names()
+         added, or one for each format", formats::names()
     ))]
     pub formats: Vec<Chosen>,
 
@@ -153,7 +154,7 @@ impl fmt::Debug for Chosen {
 fn format(name: &str) -> Result<Chosen, String> {
     by_name(name)
         .map(Chosen)
-        .ok_or_else(|| format!("the formats are {}", export::format_names()))
+        .ok_or_else(|| format!("the formats are {}", formats::names()))
 }
 
 impl FormatFlags {
@@ -297,7 +298,7 @@ mod tests {
             "{error}"
         );
         assert!(
-            error.contains("the formats are folded, svg, pprof"),
+            error.contains("the formats are folded, html, svg, pprof"),
             "{error}"
         );
     }

@@ -6,7 +6,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use export::capture::Capture;
-use export::{FORMATS, Format, Options, Written, by_ending, without_ending};
+use export::{Format, Options, Written};
+use formats::{FORMATS, by_ending, without_ending};
 use profile::Profile;
 
 use crate::{Output, usage};
@@ -22,20 +23,15 @@ pub struct Planned {
     pub is_new: bool,
 }
 
-/// Returns whether a format shows the times of a timeline.
-fn shows_times(format: &dyn Format) -> bool {
-    format.name() == Capture.name() || format.needs().times
-}
-
 /// Checks that a format shows the timeline for which `flag` asks.
 ///
 /// # Errors
 /// A usage error if none does.
 pub fn check_shows_times(flag: &str, plan: &[Planned]) -> anyhow::Result<()> {
-    if plan.iter().any(|planned| shows_times(planned.format)) {
+    if plan.iter().any(|planned| planned.format.shows_times()) {
         return Ok(());
     }
-    let formats = FORMATS.iter().filter(|format| shows_times(**format));
+    let formats = FORMATS.iter().filter(|format| format.shows_times());
     let names: Vec<&str> = formats.map(|format| format.name()).collect();
     Err(usage(format!(
         "{flag} needs a format that shows times: give --format one of {}, or -o FILE with its ending",
@@ -205,7 +201,7 @@ impl Destinations {
 
     /// Takes the destination of a capture, if it is the only destination that shows times.
     pub(crate) fn take_capture(&mut self) -> Option<Output> {
-        let mut places = (0..self.0.len()).filter(|&place| shows_times(self.0[place].0));
+        let mut places = (0..self.0.len()).filter(|&place| self.0[place].0.shows_times());
         let (place, other) = (places.next()?, places.next());
         let is_capture = self.0[place].0.name() == Capture.name();
         (is_capture && other.is_none()).then(|| self.0.remove(place).1)
@@ -288,8 +284,8 @@ fn resolve(path: &Path) -> PathBuf {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use export::by_name;
     use export::folded::Folded;
+    use formats::by_name;
     use tempfile::TempDir;
 
     use super::*;
@@ -364,7 +360,7 @@ mod tests {
             error(&["svg", "json"], &[]).contains("2 formats cannot all go to standard output")
         );
         assert!(error(&["svg", "json"], &["-"]).contains("cannot all go to standard output"));
-        for name in ["x.pb", "x.html", "x.json.gz"] {
+        for name in ["x.pb", "x.htm", "x.json.gz"] {
             let message = error(&[], &[name]);
             assert!(message.contains(&format!("no format has the ending of `{name}`")));
             assert!(message.contains(".pb.gz"), "{message}");

@@ -27,6 +27,10 @@ impl Format for Capture {
         Needs::ALL
     }
 
+    fn shows_times(&self) -> bool {
+        true
+    }
+
     fn is_binary(&self) -> bool {
         true
     }

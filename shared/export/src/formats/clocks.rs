@@ -12,8 +12,8 @@ use crate::text::options::{Options, Written};
 /// Names of the columns. Times are in ns, instants in ns of `CLOCK_MONOTONIC`.
 const HEADER: &str = "pid\ttid\tcomm\tstarted_ns\tended_ns\trunning_ns\trunnable_ns\tblocked_ns\tvoluntary\tinvoluntary";
 
-/// The clocks format: the threads of a profile in their order. [`FORMATS`](crate::FORMATS) does not
-/// list this format, because it needs accounts.
+/// The clocks format: the threads of a profile in their order. The list of formats does not have it,
+/// because it needs accounts.
 pub struct Clocks;
 
 impl Format for Clocks {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::time::Instant;
 
-use export::FORMATS;
+use formats::FORMATS;
 use profile::{FrameKind, Lengths, Profile, Sample, Stack, State, ThreadId, Unit, Weight};
 use systemscope_tests::Tool;
 use systemscope_tests::printed::output::median;

@@ -1,0 +1,118 @@
+//! The script and the style of a page, from the files in `web/`.
+//!
+//! A page that is opened as a file cannot import other files, so the modules are joined to one
+//! script. This needs rules for the modules, which a test checks: exports have names, imports and
+//! exports rename nothing, and the names at the top of all modules differ.
+
+use std::sync::LazyLock;
+
+/// The modules: each after the modules that it imports. `main.js` comes last.
+const MODULES: &[(&str, &str)] = &[("main.js", include_str!("../web/main.js"))];
+
+/// The styles, in their order.
+const STYLES: &[(&str, &str)] = &[("page.css", include_str!("../web/page.css"))];
+
+/// The script of a page: all modules without their imports and the word `export`.
+pub(crate) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    let mut script = String::new();
+    for (name, module) in MODULES {
+        script.push_str(&format!("// {name}\n"));
+        join(module, &mut script);
+    }
+    script
+});
+
+/// The style of a page.
+pub(crate) static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let styles = STYLES.iter().map(|(_, style)| *style);
+    styles.collect()
+});
+
+/// Appends a module without its imports and the word `export`.
+fn join(module: &str, script: &mut String) {
+    let mut is_import = false;
+    for line in module.lines() {
+        is_import |= line.starts_with("import ");
+        if is_import {
+            // An import can have several lines; its last one ends in a semicolon.
+            is_import = !line.trim_end().ends_with(';');
+            continue;
+        }
+        script.push_str(line.strip_prefix("export ").unwrap_or(line));
+        script.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// Returns the name that a line at the top of a module declares.
+    fn declared(line: &str) -> Option<&str> {
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        let words = ["function* ", "function ", "const ", "let ", "class "];
+        let rest = words.iter().find_map(|word| line.strip_prefix(word))?;
+        let end = rest.find(|character: char| {
+            !character.is_alphanumeric() && character != '_' && character != '$'
+        });
+        Some(&rest[..end.unwrap_or(rest.len())])
+    }
+
+    #[test]
+    fn nothing_in_the_sources_ends_the_elements() {
+        for (name, text) in MODULES.iter().chain(STYLES) {
+            let lower = text.to_ascii_lowercase();
+            for sequence in [
+                "</script", "<script", "</style", "<!--", "-->", "\r", "\u{0}", "\u{feff}",
+            ] {
+                assert!(!lower.contains(sequence), "{name} has {sequence:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn modules_can_be_joined() {
+        let mut names: HashMap<&str, &str> = HashMap::new();
+        for (at, (name, module)) in MODULES.iter().enumerate() {
+            for line in module.lines() {
+                for refused in [
+                    "import(",
+                    "import.meta",
+                    "export default",
+                    "export *",
+                    "export {",
+                ] {
+                    assert!(!line.contains(refused), "{name}: {line}");
+                }
+                let is_import = line.starts_with("import ");
+                assert!(!is_import || !line.contains(" as "), "{name}: {line}");
+                if let Some(from) = line
+                    .strip_prefix("import ")
+                    .and_then(|it| it.split('"').nth(1))
+                {
+                    let mut earlier = MODULES[..at].iter();
+                    let is_earlier = earlier.any(|(other, _)| from == format!("./{other}"));
+                    assert!(is_earlier, "{name} imports {from}, which comes later");
+                }
+                if let Some(declared) = declared(line) {
+                    let other = names.insert(declared, name);
+                    assert_eq!(
+                        other, None,
+                        "{declared} of {name} is also in another module"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn imports_and_exports_are_left_out() {
+        let mut script = String::new();
+        let module = "import { a } from \"./a.js\";\nimport {\n  b,\n} from \"./b.js\";\nexport const c = a;\nexport function d() {\n  return b;\n}\n";
+        join(module, &mut script);
+        assert_eq!(script, "const c = a;\nfunction d() {\n  return b;\n}\n");
+    }
+}
