@@ -184,7 +184,8 @@ fn next_record(reader: &mut impl BufRead, budget: &mut Budget<'_>) -> Result<pro
     if length > LONGEST_RECORD as u64 {
         return Err(Error::Damaged("a record is too long"));
     }
-    budget.take_unpacked(length)?;
+    // Empty records count as well: the length takes a byte.
+    budget.take_unpacked(length.saturating_add(1))?;
     // The buffer grows with the bytes that arrive, not with the length that the record claims.
     let mut bytes = Vec::new();
     let read = reader

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use profile::Profile;
@@ -26,9 +26,42 @@ pub(crate) fn write(id: &str, profile: &Profile, writer: &mut dyn Write) -> io::
         writer,
         "<script type=\"{TYPE}\" id=\"{id}\" data-version=\"{version}\">"
     )?;
-    let text = EncoderWriter::new(&mut *writer, &STANDARD);
+    let text = Base64 {
+        writer: &mut *writer,
+        rest: Vec::new(),
+    };
     let mut packed = ZlibEncoder::new(text, Compression::default());
     capture::write_records(profile, &mut packed)?;
     packed.finish()?.finish()?;
     writer.write_all(b"</script>\n")
+}
+
+/// A writer of bytes as base64.
+struct Base64<'a> {
+    writer: &'a mut dyn Write,
+    /// Bytes that are not yet written: fewer than the three that four characters stand for.
+    rest: Vec<u8>,
+}
+
+impl Base64<'_> {
+    /// Writes the last bytes with their padding.
+    fn finish(self) -> io::Result<()> {
+        let text = STANDARD.encode(self.rest);
+        self.writer.write_all(text.as_bytes())
+    }
+}
+
+impl Write for Base64<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend(bytes);
+        let whole = self.rest.len() - self.rest.len() % 3;
+        let text = STANDARD.encode(&self.rest[..whole]);
+        self.rest.drain(..whole);
+        self.writer.write_all(text.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
 }

@@ -19,3 +19,15 @@ mod summary;
 
 pub use format::Html;
 pub use page::{write, write_comparison};
+
+// The profiles that the tests of formats use.
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../../export/src/fixture.rs"]
+mod fixture;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../../export/src/timeline_fixture.rs"]
+mod timeline_fixture;
