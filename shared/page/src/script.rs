@@ -10,7 +10,10 @@ use std::sync::LazyLock;
 const MODULES: &[(&str, &str)] = &[("main.js", include_str!("../web/main.js"))];
 
 /// The styles, in their order.
-const STYLES: &[(&str, &str)] = &[("page.css", include_str!("../web/page.css"))];
+const STYLES: &[(&str, &str)] = &[
+    ("page.css", include_str!("../web/page.css")),
+    ("summary.css", include_str!("../web/summary.css")),
+];
 
 /// The script of a page: all modules without their imports and the word `export`.
 pub(crate) static SCRIPT: LazyLock<String> = LazyLock::new(|| {

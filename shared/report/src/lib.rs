@@ -24,6 +24,8 @@ pub use known::Known;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
 pub use thread::write as write_thread;
+pub use waits::groups::{Group, Groups};
+pub use waits::split::{Counted, Split, apportion, counted};
 
 /// Settings and outcome of a run, which all its reports share.
 #[derive(Clone, Debug)]

@@ -9,22 +9,22 @@ use crate::Row;
 
 /// Times of one thread in ns, or sums over several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Split {
+pub struct Split {
     /// Time on a CPU.
-    pub(crate) running: u64,
+    pub running: u64,
     /// Time ready to run, without a CPU.
-    pub(crate) runnable: u64,
+    pub runnable: u64,
     /// Time blocked with work to do.
-    pub(crate) waiting: u64,
+    pub waiting: u64,
     /// Time blocked without work to do.
-    pub(crate) idle: u64,
+    pub idle: u64,
     /// Time blocked, with or without work: the idleness is unknown.
-    pub(crate) unknown: u64,
+    pub unknown: u64,
 }
 
 /// The part of a [`Split`] that the time of a wait counts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub enum Counted {
     /// The thread had work, and the wait held it up.
     Waiting,
     /// The thread had no work.
@@ -35,7 +35,8 @@ pub(crate) enum Counted {
 
 impl Split {
     /// Splits a thread's time. `of_several` is set if the report is of several processes.
-    pub(crate) fn new(row: &Row<'_>, of_several: bool) -> Split {
+    #[must_use]
+    pub fn new(row: &Row<'_>, of_several: bool) -> Split {
         let clock = &row.thread.thread.clock;
         let mut split = Split {
             running: clock.running_ns,
@@ -68,21 +69,24 @@ impl Split {
     }
 
     /// Returns the time in which the threads had work, in ns.
-    pub(crate) fn work(&self) -> u64 {
+    #[must_use]
+    pub fn work(&self) -> u64 {
         (self.running)
             .saturating_add(self.runnable)
             .saturating_add(self.waiting)
     }
 
     /// Returns the sum of the five parts, in ns.
-    pub(crate) fn whole(&self) -> u64 {
+    #[must_use]
+    pub fn whole(&self) -> u64 {
         (self.work())
             .saturating_add(self.idle)
             .saturating_add(self.unknown)
     }
 
     /// Returns the five parts, in the order of the fields.
-    pub(crate) fn parts(&self) -> [u64; 5] {
+    #[must_use]
+    pub fn parts(&self) -> [u64; 5] {
         [
             self.running,
             self.runnable,
@@ -94,7 +98,8 @@ impl Split {
 
     /// Returns whether the threads had work for less than 0.5 % of the time, and less than half of
     /// the time is unknown.
-    pub(crate) fn is_idle(&self) -> bool {
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
         let whole = u128::from(self.whole());
         u128::from(self.work()) * 200 < whole && u128::from(self.unknown) * 2 < whole
     }
@@ -122,7 +127,8 @@ impl Sum for Split {
 
 /// Returns the part that the time of a wait counts to. A wait for a thread or process that the
 /// report covers counts as idle, because the row of that thread or process has the cause.
-pub(crate) fn counted(wait: &Wait, of_several: bool) -> Counted {
+#[must_use]
+pub fn counted(wait: &Wait, of_several: bool) -> Counted {
     match wait.idleness {
         Idleness::Waiting if is_measured_itself(wait.kind, of_several) => Counted::Idle,
         Idleness::Waiting => Counted::Waiting,
@@ -137,7 +143,8 @@ fn is_measured_itself(kind: WaitKind, of_several: bool) -> bool {
 
 /// Divides `cells` among parts in proportion, by largest remainders. The result adds up to `cells`,
 /// or to 0 if all parts are 0.
-pub(crate) fn apportion<const N: usize>(parts: [u64; N], cells: u64) -> [u64; N] {
+#[must_use]
+pub fn apportion<const N: usize>(parts: [u64; N], cells: u64) -> [u64; N] {
     let whole: u128 = parts.iter().map(|part| u128::from(*part)).sum();
     if whole == 0 {
         return [0; N];
