@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use export::text::brief::short_name;
 use export::text::numbers::{count, is_nearly_all, whole_percent};
 use profile::{Reason, State};
-use report::apportion;
 
 use super::facts::{Cause, Facts};
 use crate::html::Escaped;
@@ -40,6 +40,7 @@ pub(super) fn answer(facts: &Facts<'_>) -> Answer {
     let idle = facts.idle_threads();
     let mut sentence = idle_threads(facts, idle);
     let whose = match (threads, threads - idle, idle) {
+        (1, _, 1) => "It",
         (1, ..) => "The thread",
         (_, 1, 1..) => "The other",
         (_, working, 1..) if working > 0 => &format!("The other {working}"),
@@ -103,15 +104,13 @@ fn idle_threads(facts: &Facts<'_>, idle: usize) -> String {
     }
 }
 
-/// Returns the shares of the states, largest first. They add up to 100 %.
+/// Returns the shares of the states, largest first.
 fn shares(facts: &Facts<'_>) -> String {
     let split = &facts.split;
     let parts = [split.running, split.runnable, split.waiting];
-    let percents = apportion(parts, 100);
     let mut shares: Vec<(u64, &str, u64)> = (parts.into_iter())
         .zip(["running", "waiting for a CPU", "blocked"])
-        .zip(percents)
-        .map(|((part, name), percent)| (part, name, percent))
+        .map(|(part, name)| (part, name, percent(part, split.work())))
         .filter(|(_, _, percent)| *percent > 0)
         .collect();
     shares.sort_by_key(|(part, ..)| std::cmp::Reverse(*part));
@@ -142,14 +141,12 @@ fn largest<'a>(facts: &'a Facts<'_>, state: State) -> Option<&'a Cause<'a>> {
 
 /// Returns the share of a cause in the time with work, in per cent.
 fn points(facts: &Facts<'_>, cause: &Cause<'_>) -> u64 {
-    let [share, _] = apportion(
-        [
-            cause.group.time,
-            facts.split.work().saturating_sub(cause.group.time),
-        ],
-        100,
-    );
-    share
+    percent(cause.group.time, facts.split.work())
+}
+
+/// Returns a part of a whole in whole per cent, rounded as the tables are.
+fn percent(part: u64, whole: u64) -> u64 {
+    (part as f64 / whole.max(1) as f64 * 100.0).round() as u64
 }
 
 /// Returns the waits of a cause in words: `the lock LOCK_log, released by writer in flush`.
@@ -166,14 +163,17 @@ fn phrase(cause: &Cause<'_>) -> String {
             };
             if is_unnamed {
                 format!("{noun}s")
-            } else if cause.is_named_by_function() {
-                format!("a {noun} {code}")
+            } else if let Some(function) = cause.function {
+                format!(
+                    "a {noun} in <code>{}</code>",
+                    Escaped(&short_name(function))
+                )
             } else {
                 format!("the {noun} {code}")
             }
         }
         _ if is_unnamed => Escaped(&cause.group.kind).to_string(),
-        _ => format!("{}: {code}", Escaped(&cause.group.kind)),
+        _ => format!("{}, {code}", Escaped(&cause.group.kind)),
     };
     let holders = cause.group.holders();
     let holder = holders
@@ -242,10 +242,14 @@ pub(super) fn cpu_users(facts: &Facts<'_>) -> Option<String> {
         return None;
     }
     let named = programs.iter().take(PROGRAMS).filter(|(_, ran)| *ran > 0);
-    let named: Vec<String> = named
-        .map(|(name, ran)| {
+    let named: Vec<String> = (named.zip(0..))
+        .map(|((name, ran), at)| {
             let share = whole_percent(*ran, whole);
-            format!("<code>{}</code> for {share}", Escaped(name))
+            let name = Escaped(name);
+            match at {
+                0 => format!("<code>{name}</code> had the {cpus} for {share} of their time"),
+                _ => format!("<code>{name}</code> for {share}"),
+            }
         })
         .collect();
     let rest = if facts.kernel_threads.is_empty() {
@@ -253,10 +257,7 @@ pub(super) fn cpu_users(facts: &Facts<'_>) -> Option<String> {
     } else {
         ""
     };
-    Some(format!(
-        "of the time of the {cpus}, {} ran{rest}",
-        named.join(", ")
-    ))
+    Some(format!("{}{rest}", named.join(", ")))
 }
 
 /// Returns the line on the second largest resource.

@@ -72,6 +72,10 @@ fn write_table(
          <th scope=\"col\">Ended by</th></tr></thead>\n<tbody>\n",
         Escaped(caption)
     )?;
+    // The first row stays however small it is.
+    let counts = |cause: &&Cause<'_>| u128::from(cause.group.time) * 200 >= u128::from(whole);
+    let counted = causes.iter().skip(1).take_while(counts).count() + 1;
+    let listed = listed.min(counted);
     for cause in causes.iter().take(listed) {
         write_row(facts, cause, whole, writer)?;
     }

@@ -57,17 +57,10 @@ pub(super) struct Cause<'a> {
     pub(super) state: State,
     /// Reason of the waits, if the threads were blocked and it is known.
     pub(super) reason: Option<Reason>,
-    /// The resource, if it is known.
-    pub(super) resource: Option<&'a Resource>,
+    /// Name of the function that used the resource, if the resource has no name of its own.
+    pub(super) function: Option<&'a str>,
     /// The time, the places and the wakers.
     pub(super) group: Group<'a>,
-}
-
-impl Cause<'_> {
-    /// Returns whether the resource is named by the function that used it.
-    pub(super) fn is_named_by_function(&self) -> bool {
-        matches!(self.resource, Some(Resource::Futex(Futex::UsedBy(_))))
-    }
 }
 
 /// What makes samples one cause.
@@ -287,10 +280,13 @@ impl<'a> Causes<'a> {
         let resource = wait.resource.map(|id| &profile.resources[id]);
         let text = resource.map(|resource| short_resource_text(profile, resource).into_owned());
         let key = Key::Blocked(Some((wait.kind, text)));
-        let make = |profile| Cause {
+        let make = |profile: &'a Profile| Cause {
             state: State::Blocked,
             reason: Some(wait.kind.reason),
-            resource,
+            function: match resource {
+                Some(Resource::Futex(Futex::UsedBy(function))) => Some(&profile.names[*function]),
+                _ => None,
+            },
             group: Group::of_wait(profile, wait),
         };
         self.put(key, is_unknown, make, sample, Some(wait), weight);
@@ -378,7 +374,7 @@ fn cause(profile: &Profile, state: State, what: String) -> Cause<'_> {
     Cause {
         state,
         reason: None,
-        resource: None,
+        function: None,
         group: Group::new(profile, String::new(), what, false),
     }
 }

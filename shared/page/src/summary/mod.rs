@@ -8,6 +8,8 @@ mod changes;
 mod facts;
 mod head;
 mod quality;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 use std::io::{self, Write};
