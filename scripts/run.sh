@@ -27,4 +27,10 @@ scripts/as-root.sh "$BIN/wallclock" "$pid" -d "$DURATION" -f "$FREQ" -m "$MIN_BL
 if ((EUID != 0)); then
 	scripts/as-root.sh chown -R "$(id -u):$(id -g)" profiles
 fi
+for page in "$prefix.html" "$prefix/report.html"; do
+	if [[ -f $page ]]; then
+		echo "==> Open it in a browser:  xdg-open $PWD/$page" >&2
+		echo "    The file needs nothing else: copy it to a machine that has a browser, or send it" >&2
+	fi
+done
 exit "$status"

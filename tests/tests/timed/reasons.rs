@@ -511,7 +511,7 @@ fn wallclock_splits_blocked_time_by_reason() {
     let tool = tool.arg(reasons.pid().to_string()).in_folder(folder.path());
     tool.run().succeeded();
     let report =
-        std::fs::read_to_string(folder.path().join("out/out_thread_analysis.txt")).unwrap();
+        std::fs::read_to_string(folder.path().join("out/files/out_thread_analysis.txt")).unwrap();
     let milliseconds = |text: &str| (text.parse::<f64>().unwrap() * 1e3).round() as i64;
 
     let all = report
@@ -538,7 +538,7 @@ fn wallclock_splits_blocked_time_by_reason() {
         "{report}"
     );
 
-    let folded = std::fs::read(folder.path().join("out/combined.folded")).unwrap();
+    let folded = std::fs::read(folder.path().join("out/files/combined.folded")).unwrap();
     let folded = Folded::parse_per_thread(&folded);
     let has_leaf = |name: &str, reason: &str| {
         let lines = folded.lines.iter().filter(|line| line.comm == name);

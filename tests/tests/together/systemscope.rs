@@ -60,7 +60,7 @@ fn the_forerunners_command_lines_work() {
     assert!(json.contains("https://www.speedscope.app/file-format-schema.json"));
     let wall = run(&format!("wall {pid} -d 1 -o wall"));
     assert!(String::from_utf8(wall.stdout).unwrap().contains("THREADS"));
-    assert!(folder.path().join("wall/combined.svg").is_file());
+    assert!(folder.path().join("wall/report.html").is_file());
 }
 
 #[test]

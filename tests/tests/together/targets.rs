@@ -132,7 +132,7 @@ fn a_process_whose_leader_has_ended_is_shown_as_any_other() {
         .args("-d 0.5")
         .in_folder(workload.folder());
     wallclock.args("-o out").run().succeeded();
-    let analysis = fs::read_to_string(workload.folder().join("out/out_thread_analysis.txt"));
+    let analysis = fs::read_to_string(workload.folder().join("out/files/out_thread_analysis.txt"));
     let (analysis, command_line) = (analysis.unwrap(), format!("left_by_leader {path}"));
     assert!(analysis.contains(&command_line), "{analysis}");
 }

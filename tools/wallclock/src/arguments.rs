@@ -19,8 +19,10 @@ Examples:
   wallclock --unit nginx -d 60       # a service's processes, as they come and go
   wallclock 1234 -d 60 -f 99         # 60 s, 99 samples per second and CPU
   wallclock 1234 -m 100              # keep the stacks of all waits of 100 µs or more
-  wallclock 1234 -o slow-start       # slow-start.svg, or slow-start/ for several threads
-  wallclock 1234,5678 -o pair        # two processes: pair/pid1234/ and pair/pid5678/
+  wallclock 1234 -o slow-start       # slow-start.html and others; for several threads
+                                     # slow-start/report.html and slow-start/files/
+  wallclock 1234,5678 -o pair        # also pair/files/pid1234/ and pair/files/pid5678/
+  wallclock 1234 -o page.html        # the page alone
   wallclock 1234 --thread-name ^io-  # its threads with names io-…
   wallclock --all -d 10              # the whole machine: processes, and what the CPUs did
   wallclock 1234 -o run.pb.gz        # for `go tool pprof`, all threads in one file
@@ -30,14 +32,14 @@ Examples:
 Ctrl-C ends the window early and writes the results; a second one quits at once.";
 
 /// Short help of `-o`.
-const OUTPUT: &str = "Write PREFIX.svg and others, or a folder PREFIX/; or FILE in one format";
+const OUTPUT: &str = "Write PREFIX.html and others, or a folder PREFIX/; or FILE in one format";
 
 /// Long help of `-o`.
-const OUTPUT_IN_FULL: &str = "Write PREFIX.svg and other files, or the folder PREFIX/ for several threads [default: combined_profile_pid<PID>_<TIME>, or combined_profile_all_<TIME>]. With --format, or with the ending of a format, write everything to FILE in that format";
+const OUTPUT_IN_FULL: &str = "Write PREFIX.html and other files, or the folder PREFIX/ for several threads [default: combined_profile_pid<PID>_<TIME>, or combined_profile_all_<TIME>]. With --format, or with the ending of a format, write everything to FILE in that format";
 
 /// Show where the time of every thread goes: running, waiting for a CPU, or blocked.
 ///
-/// wallclock writes a report and flame graphs, in which the widths of a thread's stacks add up to
+/// wallclock prints a report, and writes a page for the browser and flame graphs, in which the widths of a thread's stacks add up to
 /// its life in the window.
 #[derive(Debug, Parser)]
 #[command(

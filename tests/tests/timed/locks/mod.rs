@@ -157,7 +157,7 @@ fn locks_are_there_with_who_held_them_and_where_they_were_released() {
         let folder = scratch();
         let tool = tool.arg(locks.pid().to_string());
         tool.in_folder(folder.path()).run().succeeded();
-        let analysis = folder.path().join("out/out_thread_analysis.txt");
+        let analysis = folder.path().join("out/files/out_thread_analysis.txt");
         assert_locks(&table_in(&fs::read_to_string(analysis).unwrap()));
     });
 }

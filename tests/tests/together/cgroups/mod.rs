@@ -410,7 +410,9 @@ fn wallclock_shows_whoever_is_inside() {
     for simple in [&first, &second] {
         let pid = simple.pid();
         assert!(told.contains(&format!("\nsimple (PID {pid}) · ")), "{told}");
-        let combined = folder.path().join(format!("out/pid{pid}/combined.folded"));
+        let combined = folder
+            .path()
+            .join(format!("out/files/pid{pid}/combined.folded"));
         assert!(combined.is_file(), "{told}");
     }
 }

@@ -13,7 +13,7 @@ use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::{Tool, Turn, Workload, patiently};
 
 #[test]
-fn a_single_thread_gives_three_files() {
+fn a_single_thread_gives_a_page_and_three_files() {
     let _turn = Turn::share();
     let mut naps = Workload::start("naps", &[30, 3000]);
     naps.go();
@@ -41,6 +41,7 @@ fn a_single_thread_gives_three_files() {
         names,
         [
             "out/base.folded",
+            "out/base.html",
             "out/base.svg",
             "out/base_single_thread_analysis.txt"
         ]
@@ -59,13 +60,14 @@ fn without_a_prefix_the_name_tells_the_process() {
     naps.go();
     let run = Run::without_prefix(&naps.pid().to_string(), "-d 1");
     let start = format!("combined_profile_pid{}_", naps.pid());
+    run.file(&start, ".html");
     run.file(&start, ".svg");
     run.file(&start, ".folded");
     run.file(&start, "_single_thread_analysis.txt");
     let crowd = Workload::start("crowd", &[3]);
     let run = Run::without_prefix(&crowd.pid().to_string(), "-d 1");
     let folder = run
-        .file("thread_", "_main.svg")
+        .file("report", ".html")
         .parent()
         .unwrap()
         .file_name()

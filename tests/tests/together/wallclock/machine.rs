@@ -111,7 +111,10 @@ fn it_has_one_flame_graph_by_process_and_one_report() {
         .iter()
         .map(|path| path.file_name().unwrap().to_str().unwrap())
         .collect();
-    assert_eq!(names, ["out.folded", "out.svg", "out_processes.txt"]);
+    assert_eq!(
+        names,
+        ["out.folded", "out.html", "out.svg", "out_processes.txt"]
+    );
     let folded = fs::read_to_string(folder.path().join("out.folded")).unwrap();
     let first = format!("simple-{};", simple.pid());
     assert!(

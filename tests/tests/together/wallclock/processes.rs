@@ -71,7 +71,7 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
         "{told}"
     );
     for pid in &pids {
-        let folder = format!("base/pid{pid}/combined.folded");
+        let folder = format!("base/files/pid{pid}/combined.folded");
         assert!(
             run.files.iter().any(|path| path.ends_with(&folder)),
             "{folder} is not in {:#?}",
@@ -81,7 +81,7 @@ fn children_stand_below_their_parents_and_the_busiest_have_tables() {
     let together = run
         .files
         .iter()
-        .find(|path| path.ends_with("base/combined.folded"));
+        .find(|path| path.ends_with("base/files/combined.folded"));
     let together = Folded::parse(&std::fs::read(together.unwrap()).unwrap());
     assert_marked(&together);
     // All of the time is there, with the process in the first field.
@@ -122,7 +122,7 @@ fn stacks_of_all_are_under_the_names_of_processes_and_not_of_threads() {
     let (first, second) = (Workload::plain("births"), Workload::plain("simple"));
     let pids = [&first, &second].map(|workload| workload.pid().to_string());
     let run = Run::with_prefix(&pids.join(","), "-d 1");
-    let is_together = |path: &&PathBuf| path.ends_with("base/combined.folded");
+    let is_together = |path: &&PathBuf| path.ends_with("base/files/combined.folded");
     let together = run.files.iter().find(is_together).unwrap();
     let together = Folded::parse(&std::fs::read(together).unwrap());
     let [first, second] = pids;

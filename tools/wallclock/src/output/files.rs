@@ -14,7 +14,7 @@ pub(crate) fn thread_base(id: ThreadId, role: &str) -> String {
 /// Names of the results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// Beginning of the three files' paths for one process with one thread, or for a whole machine.
+    /// Beginning of the files' paths for one process with one thread, or for a whole machine.
     pub(crate) prefix: PathBuf,
     /// Folder of the results in all other cases.
     pub(crate) folder: PathBuf,
@@ -64,9 +64,14 @@ impl Names {
 }
 
 /// Endings of the files of a process with one thread.
-pub(crate) const SINGLE_ENDINGS: [&str; 3] = [".svg", ".folded", "_single_thread_analysis.txt"];
+pub(crate) const SINGLE_ENDINGS: [&str; 4] =
+    [".html", ".svg", ".folded", "_single_thread_analysis.txt"];
 /// Endings of the files of a machine.
-pub(crate) const MACHINE_ENDINGS: [&str; 3] = [".svg", ".folded", "_processes.txt"];
+pub(crate) const MACHINE_ENDINGS: [&str; 4] = [".html", ".svg", ".folded", "_processes.txt"];
+/// Name of the page in the folder.
+pub(crate) const PAGE: &str = "report.html";
+/// Folder of all other files, in the folder.
+pub(crate) const FILES: &str = "files";
 
 /// Appends an ending to a path.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
@@ -88,7 +93,7 @@ mod tests {
     #[test]
     fn names_asked_for() {
         let names = Names::new(Some(Path::new("out/run.1")), &[12], 99).unwrap();
-        let folded = names.prefixed_files().nth(1);
+        let folded = names.prefixed_files().nth(2);
         assert_eq!(folded.as_deref(), Some(Path::new("out/run.1.folded")));
         assert_eq!(names.folder, Path::new("out/run.1"));
         assert_eq!(names.base, "run.1");

@@ -84,9 +84,6 @@ impl Outputs {
                 Kind::Formats(Destinations::new(numbered.collect())?)
             }
         };
-        if let (Kind::Tree(_), Some(flag)) = (&kind, arguments.timeline.asking_flag()) {
-            check_shows_times(flag, &[])?;
-        }
         Ok(Outputs {
             kind,
             options: arguments.frames.options(),

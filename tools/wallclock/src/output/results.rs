@@ -12,7 +12,7 @@ use profile::{Sample, Text};
 use report::overview::Look;
 use report::{Known, Process, Row, Run};
 
-use super::files::{MACHINE_ENDINGS, Names, SINGLE_ENDINGS, thread_base, with_ending};
+use super::files::{FILES, MACHINE_ENDINGS, Names, PAGE, SINGLE_ENDINGS, thread_base, with_ending};
 use super::publish::Staging;
 use crate::tables::{self, Limits, Part, busiest, parts};
 
@@ -61,9 +61,11 @@ impl Results<'_> {
             }
             [part] if is_alone => {
                 let staging = Staging::new(&names.folder)?;
-                self.write_part(part, &staging, Path::new(""), names)?;
+                self.write_page(&staging, Path::new(PAGE))?;
+                staging.make_folder(Path::new(FILES))?;
+                self.write_part(part, &staging, Path::new(FILES), names)?;
                 staging.put_folder(&names.folder)?;
-                let placed = self.placed(part, &names.folder, names);
+                let placed = self.placed(part, names);
                 self.report(&known, &mut parts, terminal)?;
                 placed.write(terminal)?;
             }
@@ -82,7 +84,9 @@ impl Results<'_> {
     ) -> anyhow::Result<()> {
         let staging = Staging::new(&names.prefix)?;
         let paths = MACHINE_ENDINGS.map(|ending| PathBuf::from(format!("{STAGED}{ending}")));
-        self.write_together(known, parts, &staging, paths)?;
+        let [page, svg, folded, report] = paths;
+        self.write_page(&staging, &page)?;
+        self.write_together(known, parts, &staging, [svg, folded, report])?;
         let placed = staging.put_files(STAGED, &names.prefix, &MACHINE_ENDINGS)?;
         self.report(known, parts, terminal)?;
         Placed::new("all processes", placed).write(terminal)?;
@@ -99,16 +103,19 @@ impl Results<'_> {
         terminal: &mut dyn Write,
     ) -> anyhow::Result<()> {
         let staging = Staging::new(&names.folder)?;
+        self.write_page(&staging, Path::new(PAGE))?;
+        let files = Path::new(FILES);
+        staging.make_folder(files)?;
         let together = [
-            PathBuf::from("combined.svg"),
-            PathBuf::from("combined.folded"),
-            with_ending(Path::new(&names.base), "_processes.txt"),
+            files.join("combined.svg"),
+            files.join("combined.folded"),
+            with_ending(&files.join(&names.base), "_processes.txt"),
         ];
         self.write_together(known, parts, &staging, together.clone())?;
         let with_files = busiest(parts, PROCESS_FILES);
         for part in parts.iter_mut() {
             if with_files.contains(&part.pid) {
-                let inside = folder_name(part);
+                let inside = files.join(folder_name(part));
                 staging.make_folder(&inside)?;
                 self.write_part(part, &staging, &inside, names)?;
             }
@@ -121,11 +128,10 @@ impl Results<'_> {
         } else {
             "of each".to_owned()
         };
-        let mut placed = Placed::new(
-            "all processes",
-            together.map(|path| names.folder.join(path)).to_vec(),
-        );
-        let folders = names.folder.join("pid<PID>");
+        let placed = [PathBuf::from(PAGE)].into_iter().chain(together);
+        let placed = placed.map(|path| names.folder.join(path)).collect();
+        let mut placed = Placed::new("all processes", placed);
+        let folders = names.folder.join(files).join("pid<PID>");
         placed
             .others
             .push(format!("{}/  ({whose})", folders.display()));
@@ -244,17 +250,19 @@ impl Results<'_> {
         }
     }
 
+    /// Writes the page, which has every thread.
+    fn write_page(&self, staging: &Staging, path: &Path) -> anyhow::Result<()> {
+        let profile = self.merged.clone().into_profile();
+        staging.write(path, |writer| page::write(&profile, writer))
+    }
+
     fn write_single(&self, part: &Part<'_>, names: &Names) -> anyhow::Result<Placed> {
         let staging = Staging::new(&names.prefix)?;
         if let Some((thread, role)) = part.threads.first() {
-            let [svg, folded, analysis] = SINGLE_ENDINGS.map(|ending| format!("{STAGED}{ending}"));
-            self.write_thread(
-                part,
-                thread,
-                role,
-                &staging,
-                [svg, folded, analysis].map(PathBuf::from),
-            )?;
+            let paths = SINGLE_ENDINGS.map(|ending| PathBuf::from(format!("{STAGED}{ending}")));
+            let [page, svg, folded, analysis] = paths;
+            self.write_page(&staging, &page)?;
+            self.write_thread(part, thread, role, &staging, [svg, folded, analysis])?;
         }
         let placed = staging.put_files(STAGED, &names.prefix, &SINGLE_ENDINGS)?;
         Ok(Placed::new("its stacks in every state", placed))
@@ -358,17 +366,16 @@ impl Results<'_> {
         part.process(self.merged, self.thread_files)
     }
 
-    fn placed(&self, part: &Part<'_>, folder: &Path, names: &Names) -> Placed {
+    fn placed(&self, part: &Part<'_>, names: &Names) -> Placed {
         let count = self.thread_files.min(part.threads.len());
+        let folder = names.folder.join(FILES);
         let files = [
-            "combined.svg".into(),
-            "combined.folded".into(),
-            analysis_name(names),
+            names.folder.join(PAGE),
+            folder.join("combined.svg"),
+            folder.join("combined.folded"),
+            folder.join(analysis_name(names)),
         ];
-        let mut placed = Placed::new(
-            "all threads",
-            files.map(|file: PathBuf| folder.join(file)).to_vec(),
-        );
+        let mut placed = Placed::new("all threads", files.to_vec());
         if count > 0 {
             let whose = if count < part.threads.len() {
                 format!("of {count} of {} threads", part.threads.len())
@@ -386,7 +393,8 @@ impl Results<'_> {
 
 /// Files that the terminal output names.
 struct Placed {
-    /// The flame graph. `content` describes its content.
+    page: PathBuf,
+    /// Flame graph of what `content` describes.
     graph: PathBuf,
     content: &'static str,
     /// Descriptions of the other files.
@@ -394,10 +402,11 @@ struct Placed {
 }
 
 impl Placed {
-    /// Takes the files. The first is the flame graph.
+    /// Takes the files: the page, the flame graph, and the others.
     fn new(content: &'static str, files: Vec<PathBuf>) -> Placed {
         let mut files = files.into_iter();
         Placed {
+            page: files.next().unwrap_or_default(),
             graph: files.next().unwrap_or_default(),
             content,
             others: files.map(|path| path.display().to_string()).collect(),
@@ -407,13 +416,17 @@ impl Placed {
     fn write(&self, terminal: &mut dyn Write) -> io::Result<()> {
         writeln!(
             terminal,
-            "Open  {}  (flame graph: {})",
+            "Open  {}  (a page for the browser)",
+            self.page.display()
+        )?;
+        writeln!(
+            terminal,
+            "Also  {}  (flame graph: {})",
             self.graph.display(),
             self.content
         )?;
-        for (at, file) in self.others.iter().enumerate() {
-            let also = if at == 0 { "Also" } else { "" };
-            writeln!(terminal, "{also:<4}  {file}")?;
+        for file in &self.others {
+            writeln!(terminal, "      {file}")?;
         }
         Ok(())
     }

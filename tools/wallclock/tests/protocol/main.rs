@@ -27,14 +27,19 @@ fn sum(path: &Path) -> u64 {
 }
 
 #[test]
-fn one_thread_gives_three_files() {
+fn one_thread_gives_a_page_and_three_files() {
     let stage = Stage::whole("");
     let output = stage.run(&["-d", "0.5", "-o", "run"]);
     assert_eq!(text(&output.stderr), "");
     assert!(output.status.success());
     assert_eq!(
         stage.new_files(),
-        ["run.folded", "run.svg", "run_single_thread_analysis.txt"]
+        [
+            "run.folded",
+            "run.html",
+            "run.svg",
+            "run_single_thread_analysis.txt"
+        ]
     );
     assert_eq!(
         fs::read_to_string(stage.path("run.folded")).unwrap(),
@@ -44,7 +49,7 @@ fn one_thread_gives_three_files() {
     );
     let said = text(&output.stdout);
     assert!(
-        said.contains("main") && said.contains("\nOpen  run.svg  (flame graph: "),
+        said.contains("main") && said.contains("\nOpen  run.html  (flame graph: "),
         "{said}"
     );
     assert!(said.contains("     g ← main\n"), "{said}");
@@ -164,6 +169,7 @@ fn several_threads_give_a_folder() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "oncputime: 3 samples, 0 lost\n");
     assert_eq!(stage.new_files(), ["run"]);
+    assert!(stage.path("run/report.html").is_file());
     let main = format!("thread_{}_main", stage.target.id());
     for file in [
         "combined.folded",
@@ -174,23 +180,26 @@ fn several_threads_give_a_folder() {
         "thread_71_a_b_analysis.txt",
         &format!("{main}_analysis.txt"),
     ] {
-        assert!(stage.path("run").join(file).is_file(), "{file}");
+        assert!(stage.path("run/files").join(file).is_file(), "{file}");
     }
-    assert!(!stage.path("run/thread_72_a_b.svg").exists());
+    assert!(!stage.path("run/files/thread_72_a_b.svg").exists());
     let said = text(&output.stdout);
     assert!(
-        said.contains("  run/thread_<TID>") && said.contains("(of 2 of 3 threads)"),
+        said.contains("  run/files/thread_<TID>") && said.contains("(of 2 of 3 threads)"),
         "{said}"
     );
-    let folded = fs::read_to_string(stage.path("run/combined.folded")).unwrap();
+    let folded = fs::read_to_string(stage.path("run/files/combined.folded")).unwrap();
     for tid in [stage.target.id(), 71, 72] {
         let thread = format!("a/b-{}/{tid};", stage.target.id());
         assert!(folded.contains(&thread), "{thread} {folded}");
     }
-    assert_eq!(sum(&stage.path("run/combined.folded")), 600_000);
-    assert_eq!(sum(&stage.path("run/thread_71_a_b.folded")), 200_000);
-    assert_eq!(sum(&stage.path(&format!("run/{main}.folded"))), 200_000);
-    let analysis = fs::read_to_string(stage.path("run/run_thread_analysis.txt")).unwrap();
+    assert_eq!(sum(&stage.path("run/files/combined.folded")), 600_000);
+    assert_eq!(sum(&stage.path("run/files/thread_71_a_b.folded")), 200_000);
+    assert_eq!(
+        sum(&stage.path(&format!("run/files/{main}.folded"))),
+        200_000
+    );
+    let analysis = fs::read_to_string(stage.path("run/files/run_thread_analysis.txt")).unwrap();
     assert!(
         analysis.contains("the 2 threads with the longest lives"),
         "{analysis}"
