@@ -32,7 +32,7 @@ pub fn write_comparison(
     changes: &Diff,
     writer: &mut dyn Write,
 ) -> io::Result<()> {
-    write_head(&format!("Changes: {}", summary::title(after)), writer)?;
+    write_head(&summary::title_of_changes(after), writer)?;
     summary::write_comparison(before, after, changes, writer)?;
     write_app(writer)?;
     // Readers of the later capture then know that there is an earlier one.

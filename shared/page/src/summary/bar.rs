@@ -39,9 +39,17 @@ impl Part {
         match self {
             Part::Running => "running".to_owned(),
             Part::Runnable => "waiting for a CPU".to_owned(),
-            Part::Blocked(reason) => format!("blocked: {}", reason.name()),
+            Part::Blocked(reason) => format!("blocked: {}", reason_name(reason)),
             Part::Unknown => "blocked, idle or waiting".to_owned(),
         }
+    }
+}
+
+/// Returns the name of a reason as a part of blocked time.
+pub(super) fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Unknown => "unknown reason",
+        reason => reason.name(),
     }
 }
 

@@ -13,6 +13,8 @@ use crate::html::Escaped;
 const LISTED: usize = 5;
 /// Number of rows of time that may be idle.
 const UNKNOWN_LISTED: usize = 3;
+/// Minimum share, in per cent, of a place where threads waited for a CPU.
+const LEAST_PLACE: u64 = 20;
 /// Maximum characters of a place.
 const PLACE: usize = 90;
 
@@ -131,7 +133,13 @@ fn write_row(
         0 => (String::new(), String::new()),
         waits => (waits.to_string(), duration(group.longest())),
     };
-    let place = group.stack().map(|(_, time)| {
+    // All threads wait for CPUs, and the share of one place can tell nothing.
+    let tells = |time| {
+        cause.state != State::Runnable
+            || u128::from(time) * 100 >= u128::from(group.time) * u128::from(LEAST_PLACE)
+    };
+    let place = group.stack().filter(|(_, time)| tells(*time));
+    let place = place.map(|(_, time)| {
         let share = if is_nearly_all(time, group.time) {
             String::new()
         } else {

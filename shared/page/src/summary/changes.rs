@@ -8,7 +8,7 @@ use export::text::numbers::count;
 use profile::diff::{Change, Diff, LEVEL};
 use profile::{Profile, State, Unit};
 
-use super::head::title;
+use super::head::title_of_changes;
 use crate::html::Escaped;
 
 /// Maximum rows of the table.
@@ -29,8 +29,8 @@ pub(super) fn write(
     let significant = significant.count();
     write!(
         writer,
-        "<h1>What changed: {}</h1>\n<p class=\"answer\">{}",
-        Escaped(&title(after)),
+        "<h1>{}</h1>\n<p class=\"answer\">{}",
+        Escaped(&title_of_changes(after)),
         sentence(before, after, changes, &scale)
     )?;
     let number = match significant {

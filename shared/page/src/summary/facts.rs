@@ -8,7 +8,7 @@ use export::text::waits::short_resource_text;
 use profile::merge::{ThreadProfile, accounts};
 use profile::{
     Detail, FrameKind, Futex, Id, Process, Profile, Reason, Resource, Sample, Sampling, Stack,
-    StackId, State, ThreadId, Unit, Wait, WaitKind, Weight,
+    StackId, State, ThreadId, Unit, Wait, WaitKind, Weight, marker,
 };
 use report::{Counted, Group, Row, Split, counted};
 
@@ -309,7 +309,7 @@ impl<'a> Causes<'a> {
         self.causes[place].group.add(sample, wait, weight);
     }
 
-    /// Returns the name of the function that ran: the innermost interpreted function, or else the
+    /// Returns the name of the function that ran; empty if there was no sample. It is the innermost interpreted function, or else the
     /// innermost function of the program, or else of the kernel.
     fn function(&mut self, stack: Stack) -> String {
         let profile = self.profile;
@@ -328,9 +328,9 @@ impl<'a> Causes<'a> {
                 matches!(profile.frames[*frame].kind, FrameKind::Interpreted(_))
             };
             let frame = frames().find(is_interpreted).or_else(|| frames().next());
-            frame.map_or_else(String::new, |frame| {
-                short_name(profile.name(&profile.frames[frame]))
-            })
+            let name = frame.map(|frame| profile.name(&profile.frames[frame]));
+            let name = name.filter(|name| *name != marker::NO_SAMPLE);
+            name.map(short_name).unwrap_or_default()
         });
         name.clone()
     }

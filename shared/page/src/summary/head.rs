@@ -14,6 +14,16 @@ const DAY: u64 = 86_400;
 
 /// Returns the title of a page: `Where the time of mariadbd (PID 712) went`.
 pub(crate) fn title(profile: &Profile) -> String {
+    format!("Where the time of {} went", subject(profile))
+}
+
+/// Returns the title of a page that compares two profiles.
+pub(crate) fn title_of_changes(after: &Profile) -> String {
+    format!("What changed in {}", subject(after))
+}
+
+/// Returns what was measured: a process, or the targets in words.
+fn subject(profile: &Profile) -> String {
     let accounts = accounts(profile);
     let first = accounts.first().map(|account| account.thread.id.pid);
     let mut of_first = accounts.iter();
@@ -23,14 +33,13 @@ pub(crate) fn title(profile: &Profile) -> String {
         .find(|account| account.thread.id.pid == account.thread.id.tid)
         .or(accounts.first());
     let targets = &profile.meta.targets;
-    let whose = match (leader, first) {
+    match (leader, first) {
         (Some(leader), Some(pid)) if is_one && pid > 0 => {
             format!("{} (PID {pid})", profile.names[leader.thread.comm])
         }
         _ if !targets.is_empty() => targets.to_string(),
         _ => "a program".to_owned(),
-    };
-    format!("Where the time of {whose} went")
+    }
 }
 
 /// Writes the heading.

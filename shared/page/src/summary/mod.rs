@@ -20,7 +20,7 @@ use profile::diff::Diff;
 
 use facts::Facts;
 
-pub(crate) use head::title;
+pub(crate) use head::{title, title_of_changes};
 
 /// Writes the first screen of a profile.
 ///
@@ -74,10 +74,7 @@ fn write_answer(facts: &Facts<'_>, writer: &mut dyn Write) -> io::Result<()> {
     let idle = facts.idle_ns();
     if idle > 0 {
         let idle = duration(idle);
-        writeln!(
-            writer,
-            "<p class=\"chip\" id=\"idle\">{idle} idle hidden</p>"
-        )?;
+        writeln!(writer, "<p class=\"chip\">{idle} idle hidden</p>")?;
     }
     Ok(())
 }

@@ -512,10 +512,7 @@ fn a_comparison_says_what_changed() {
     let page = written(|writer| super::write_comparison(&before, &after, &changes, writer));
     check_tags(&page);
     let text = plain(&page);
-    assert!(
-        text.contains("What changed: Where the time of mariadbd (PID 7) went"),
-        "{text}"
-    );
+    assert!(text.contains("What changed in mariadbd (PID 7)"), "{text}");
     let row = page
         .lines()
         .find(|line| line.contains("<code>check</code></th>"))

@@ -6,16 +6,16 @@ use std::io::{self, Write};
 use export::text::numbers::{count, duration, whole_percent};
 use report::Split;
 
-use super::bar::{Bar, Legend, Part, Parts};
+use super::bar::{Bar, Legend, Part, Parts, reason_name};
 use super::facts::{Facts, ThreadFacts};
 use crate::html::Escaped;
 
 /// Maximum rows of threads. The others are one row.
 const THREADS: usize = 50;
-/// Maximum rows of threads beside a table of programs.
-const THREADS_OF_SEVERAL: usize = 20;
-/// Maximum rows of programs.
-const PROGRAMS: usize = 20;
+/// Maximum rows of threads below a table of threads by name.
+const THREADS_BELOW: usize = 20;
+/// Maximum rows of names.
+const NAMES: usize = 20;
 /// Maximum names of idle threads.
 const IDLE_NAMES: usize = 100;
 /// Number of reasons that a row names.
@@ -53,17 +53,28 @@ pub(super) fn write(facts: &Facts<'_>, writer: &mut dyn Write) -> io::Result<()>
         return Ok(());
     }
     write_patterns(writer)?;
+    let (idle, working): (Vec<_>, Vec<_>) =
+        facts.threads.iter().partition(|thread| thread.is_idle());
     let is_of_several = facts.processes > 1;
-    if is_of_several {
-        write_programs(facts, writer)?;
-    }
     let limit = if is_of_several {
-        THREADS_OF_SEVERAL
+        write_names(
+            facts,
+            ["Programs", "program"],
+            |thread| thread.process,
+            writer,
+        )?;
+        THREADS_BELOW
+    } else if working.len() > THREADS {
+        write_names(
+            facts,
+            ["Threads by name", "name"],
+            |thread| thread.name,
+            writer,
+        )?;
+        THREADS_BELOW
     } else {
         THREADS
     };
-    let (idle, working): (Vec<_>, Vec<_>) =
-        facts.threads.iter().partition(|thread| thread.is_idle());
     let (shown, rest) = working.split_at(limit.min(working.len()));
     let sums: Vec<Sum> = shown.iter().map(|thread| Sum::of([*thread])).collect();
     let mut table = Table::begin(facts, "Threads", "Thread", &sums, writer)?;
@@ -107,16 +118,22 @@ fn write_patterns(writer: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-fn write_programs(facts: &Facts<'_>, writer: &mut dyn Write) -> io::Result<()> {
-    let mut programs: BTreeMap<&str, Sum> = BTreeMap::new();
+/// Writes a table with a row for each name that threads share.
+fn write_names(
+    facts: &Facts<'_>,
+    [heading, noun]: [&str; 2],
+    name_of: for<'a> fn(&ThreadFacts<'a>) -> &'a str,
+    writer: &mut dyn Write,
+) -> io::Result<()> {
+    let mut names: BTreeMap<&str, Sum> = BTreeMap::new();
     for thread in &facts.threads {
-        programs.entry(thread.process).or_default().add(thread);
+        names.entry(name_of(thread)).or_default().add(thread);
     }
-    let mut programs: Vec<(&str, Sum)> = programs.into_iter().collect();
-    programs.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.split.work()));
-    let rest = programs.split_off(PROGRAMS.min(programs.len()));
-    let (names, sums): (Vec<&str>, Vec<Sum>) = programs.into_iter().unzip();
-    let mut table = Table::begin(facts, "Programs", "Program", &sums, writer)?;
+    let mut names: Vec<(&str, Sum)> = names.into_iter().collect();
+    names.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.split.work()));
+    let rest = names.split_off(NAMES.min(names.len()));
+    let (names, sums): (Vec<&str>, Vec<Sum>) = names.into_iter().unzip();
+    let mut table = Table::begin(facts, heading, "Name", &sums, writer)?;
     for (name, sum) in names.iter().zip(&sums) {
         let number = match (sum.processes.len(), sum.threads) {
             (1, 1) => String::new(),
@@ -128,8 +145,8 @@ fn write_programs(facts: &Facts<'_>, writer: &mut dyn Write) -> io::Result<()> {
     if !rest.is_empty() {
         let names: HashSet<&str> = rest.iter().map(|(name, _)| *name).collect();
         let threads = facts.threads.iter();
-        let threads = threads.filter(|thread| names.contains(thread.process));
-        let name = count(rest.len() as u64, "more program");
+        let threads = threads.filter(|thread| names.contains(name_of(thread)));
+        let name = count(rest.len() as u64, &format!("more {noun}"));
         table.row("", &name, &Sum::of(threads))?;
     }
     table.end()
@@ -254,7 +271,7 @@ fn blocked(sum: &Sum) -> String {
     let whole = split.whole();
     let mut reasons: Vec<(&str, u64)> = (sum.parts.parts())
         .filter_map(|(part, time)| match part {
-            Part::Blocked(reason) => Some((reason.name(), time)),
+            Part::Blocked(reason) => Some((reason_name(reason), time)),
             Part::Unknown => Some(("idle or waiting", time)),
             Part::Running | Part::Runnable => None,
         })
