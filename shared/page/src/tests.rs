@@ -170,3 +170,24 @@ fn a_writer_that_fails_fails_the_page() {
         assert!(write(&timeline(), &mut &mut room[..]).is_err(), "{length}");
     }
 }
+
+#[test]
+fn no_edit_makes_the_reader_panic() {
+    let page = page(&timeline()).into_bytes();
+    let mut random = tamper::Random::new(0x9a9e);
+    let mut taken = 0;
+    for _ in 0..3_000 {
+        let mut page = page.clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(page.len());
+            match random.below(3) {
+                0 => page[at] = b"<>\"=/+Az09 \n"[random.below(12)],
+                1 => page.truncate(at),
+                _ => drop(page.splice(at..at, [b'<', b'A'])),
+            }
+        }
+        let capture = extract(&page[..]).map(|it| it.capture);
+        taken += u64::from(capture.is_ok_and(|it| it.error.is_none()));
+    }
+    assert!((100..2_900).contains(&taken), "{taken}");
+}

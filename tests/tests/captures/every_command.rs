@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use capture::{Partial, read_all, read_what_is_whole};
-use export::{Options, by_name, diff as changes};
+use export::{Options, diff as changes};
+use formats::by_name;
 use profile::diff::diff;
 use profile::join::{Joined, join};
 use profile::merge::merge;
@@ -16,8 +17,9 @@ use report::overview::Look;
 use wallclock::Limits;
 
 /// Formats that captures are exported to.
-pub(crate) const FORMATS: [&str; 11] = [
+pub(crate) const FORMATS: [&str; 12] = [
     "folded",
+    "html",
     "classic",
     "svg",
     "pprof",

@@ -1,4 +1,4 @@
-//! What changed from one profile to another.
+//! The changes from one profile to another.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -25,7 +25,7 @@ pub(super) struct Facts<'a> {
     pub(super) processes: usize,
     /// Time of the threads that were not idle; of all threads, if all were idle.
     pub(super) split: Split,
-    /// What these threads spent their time with work on, longest first.
+    /// Causes of these threads' time with work, longest first.
     pub(super) causes: Vec<Cause<'a>>,
     /// Blocked time of these threads that may be idle, longest first.
     pub(super) unknown: Vec<Cause<'a>>,
@@ -63,7 +63,7 @@ pub(super) struct Cause<'a> {
     pub(super) group: Group<'a>,
 }
 
-/// What makes samples one cause.
+/// Samples with equal keys have one cause.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     /// The function that ran.

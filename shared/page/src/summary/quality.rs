@@ -1,4 +1,4 @@
-//! What was lost, and how stacks ended. The section is there also if nothing was lost.
+//! Losses, and how stacks ended. The section is there also if nothing was lost.
 
 use std::io::{self, Write};
 

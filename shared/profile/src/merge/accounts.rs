@@ -107,20 +107,20 @@ impl ThreadProfile {
     /// Counts a sample in the figures about samples.
     fn count(&mut self, profile: &Profile, sample: &Sample, weight: &Weight, value: u64) {
         match unseen(profile, sample) {
-            Some(State::Running) => self.unseen.running_ns += value,
-            Some(State::Runnable) => self.unseen.runnable_ns += value,
+            Some(State::Running) => add(&mut self.unseen.running_ns, value),
+            Some(State::Runnable) => add(&mut self.unseen.runnable_ns, value),
             Some(State::Blocked) => {
-                self.unseen.blocked_ns += value;
+                add(&mut self.unseen.blocked_ns, value);
                 self.unseen_blocked = sample.stack;
             }
-            None if sample.state == Some(State::Running) => self.samples += weight.events,
+            None if sample.state == Some(State::Running) => add(&mut self.samples, weight.events),
             None => {}
         }
         if sample.is_sampled {
-            self.sampled.intervals += weight.events;
+            add(&mut self.sampled.intervals, weight.events);
             match sample.state {
-                Some(State::Runnable) => self.sampled.runnable_ns += value,
-                _ => self.sampled.blocked_ns += value,
+                Some(State::Runnable) => add(&mut self.sampled.runnable_ns, value),
+                _ => add(&mut self.sampled.blocked_ns, value),
             }
         }
     }
@@ -132,8 +132,12 @@ impl ThreadProfile {
             State::Runnable => &mut clock.runnable_ns,
             State::Blocked => &mut clock.blocked_ns,
         };
-        *sum = sum.saturating_add(value);
+        add(sum, value);
     }
+}
+
+fn add(sum: &mut u64, value: u64) {
+    *sum = sum.saturating_add(value);
 }
 
 /// Returns the state whose time without a stack a sample is.

@@ -25,7 +25,8 @@ const SEQUENCES: [&[u8]; 5] = [
 ];
 
 /// All formats for people and other programs, without captures.
-const FORMATS: &str = "folded,classic,svg,pprof,speedscope,chrome,firefox,perf-script,json,waits";
+const FORMATS: &str =
+    "folded,html,classic,svg,pprof,speedscope,chrome,firefox,perf-script,json,waits";
 
 /// A cleaned name from each source. The test notices a missing source.
 const SOURCES: [&str; 13] = [
