@@ -8,7 +8,7 @@ use export::{Options, diff as changes};
 use formats::by_name;
 use profile::diff::diff;
 use profile::join::{Joined, join};
-use profile::merge::merge;
+use profile::merge::{Merged, merge};
 use profile::{
     Interval, LastNames, Profile, RequestSpan, Sample, Shares, State, ThreadId, TimedSample, Unit,
 };
@@ -104,6 +104,7 @@ pub(crate) fn export(profiles: Vec<Profile>, format: &str) {
 pub(crate) fn report(profiles: Vec<Profile>) {
     let merged = match join(profiles) {
         Ok(Joined::Merged(merged)) => *merged,
+        Ok(Joined::One(profile)) if Merged::is_merged(&profile) => Merged::from_profile(*profile),
         Ok(Joined::One(times)) => merge(&Profile::new(Unit::Samples), &times),
         Err(_) => return,
     };

@@ -230,7 +230,7 @@ fn what_cannot_be_written_or_compared_is_told() {
         tool.args(line).run()
     };
     for (line, told) in [
-        ("--format trace", "the formats are folded, svg, pprof"),
+        ("--format trace", "the formats are folded, html, svg, pprof"),
         ("--format svg,json", "-o"),
         ("-o a.svg -o ./a.svg", "two outputs go to"),
         ("--format svg -o a -o b", "1 formats and 2 files"),

@@ -47,7 +47,7 @@ fn read_page(path: &Path, source: impl BufRead) -> Result<Partial, capture::Erro
         capture,
         is_comparison,
     } = extract(source)?;
-    if is_comparison {
+    if is_comparison && capture.error.is_none() {
         cli::say(format_args!(
             "systemscope: `{}` compares two captures; this is the later one",
             path.display()

@@ -3,6 +3,7 @@
 mod browser;
 mod frames;
 mod json;
+mod page;
 mod perfetto;
 mod pprof;
 mod recorded;
