@@ -40,5 +40,7 @@ pub use text::options::{Options, Written};
 
 #[cfg(test)]
 mod fixture;
+// `formats` uses all of these profiles.
 #[cfg(test)]
+#[allow(dead_code)]
 mod timeline_fixture;

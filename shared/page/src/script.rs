@@ -15,7 +15,7 @@ const STYLES: &[(&str, &str)] = &[
     ("summary.css", include_str!("../web/summary.css")),
 ];
 
-/// The script of a page: all modules without their imports and the word `export`.
+/// The script of a page: all modules without their imports, the word `export`, and comments.
 pub(crate) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let mut script = String::new();
     for (name, module) in MODULES {
@@ -31,10 +31,17 @@ pub(crate) static STYLE: LazyLock<String> = LazyLock::new(|| {
     styles.collect()
 });
 
-/// Appends a module without its imports and the word `export`.
+/// Appends a module without its imports and the word `export`, and without empty lines and comments
+/// that have lines of their own, which are a fifth of the text.
 fn join(module: &str, script: &mut String) {
-    let mut is_import = false;
+    let (mut is_import, mut is_comment) = (false, false);
     for line in module.lines() {
+        let text = line.trim();
+        is_comment |= text.starts_with("/*");
+        if is_comment || text.is_empty() || text.starts_with("//") {
+            is_comment &= !text.ends_with("*/");
+            continue;
+        }
         is_import |= line.starts_with("import ");
         if is_import {
             // An import can have several lines; its last one ends in a semicolon.
@@ -81,6 +88,12 @@ mod tests {
         let mut names: HashMap<&str, &str> = HashMap::new();
         for (at, (name, module)) in MODULES.iter().enumerate() {
             for line in module.lines() {
+                // A text of several lines could have lines that read as comments.
+                assert!(line.matches('`').count() % 2 == 0, "{name}: {line}");
+                assert!(
+                    !line.trim_start().starts_with("/*") || !line.contains("*/ "),
+                    "{name}: code after a comment: {line}"
+                );
                 for refused in [
                     "import(",
                     "import.meta",
@@ -112,10 +125,29 @@ mod tests {
     }
 
     #[test]
-    fn imports_and_exports_are_left_out() {
+    fn imports_exports_and_comments_are_left_out() {
         let mut script = String::new();
-        let module = "import { a } from \"./a.js\";\nimport {\n  b,\n} from \"./b.js\";\nexport const c = a;\nexport function d() {\n  return b;\n}\n";
+        let module = "\
+// A module.
+import { a } from \"./a.js\";
+import {
+  b,
+} from \"./b.js\";
+
+/** One line. */
+export const c = a; // stays
+/**
+ * Several lines.
+ */
+export function d() {
+  // Why.
+  return b;
+}
+";
         join(module, &mut script);
-        assert_eq!(script, "const c = a;\nfunction d() {\n  return b;\n}\n");
+        assert_eq!(
+            script,
+            "const c = a; // stays\nfunction d() {\n  return b;\n}\n"
+        );
     }
 }

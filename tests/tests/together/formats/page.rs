@@ -95,6 +95,6 @@ fn two_captures_make_a_page_of_what_changed() {
     ] {
         let report = Tool::new("systemscope").args("report").arg(file);
         let refused = report.in_folder(folder).run();
-        assert_refused("systemscope", &refused, &[FAILED], &[told]);
+        assert_refused("systemscope report", &refused, &[FAILED], &[told]);
     }
 }
