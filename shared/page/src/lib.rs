@@ -1,8 +1,8 @@
 //! The page of a profile: one self-contained HTML file that answers why a program is slow.
 //!
-//! The page has three parts. The first screen ([`summary`]) is plain HTML, which Rust writes. It
-//! needs no JavaScript, and it prints. The data block ([`embed`]) holds the whole capture, and
-//! [`extract`] takes it out again. The script ([`script`]) is plain JavaScript from `web/`, which
+//! The page has three parts. The first screen (`summary`) is plain HTML, which Rust writes. It
+//! needs no JavaScript, and it prints. The data block (`embed`) holds the whole capture, and
+//! [`extract`] takes it out again. The script (`script`) is plain JavaScript from `web/`, which
 //! draws the views of the data.
 //!
 //! Threads and functions choose their names, so names are hostile. `html` has the one function that

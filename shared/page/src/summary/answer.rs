@@ -37,6 +37,9 @@ pub(super) fn answer(facts: &Facts<'_>) -> Answer {
     if let Some(event) = facts.event {
         return of_events(facts, event);
     }
+    if !facts.has_clocks {
+        return without_clocks(facts);
+    }
     let idle = facts.idle_threads();
     let mut sentence = idle_threads(facts, idle);
     let whose = match (threads, threads - idle, idle) {
@@ -298,6 +301,41 @@ fn unknown(facts: &Facts<'_>) -> Option<String> {
             facts.amount(unknown)
         )
     })
+}
+
+/// Makes the answer of a profile that has time in some states only.
+fn without_clocks(facts: &Facts<'_>) -> Answer {
+    let threads = count(facts.threads.len() as u64, "thread");
+    let split = &facts.split;
+    let blocked = split.waiting.saturating_add(split.unknown);
+    let parts = [
+        (split.running, "running"),
+        (split.runnable, "waiting for a CPU"),
+        (blocked, "blocked"),
+    ];
+    let (known, missing): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(time, _)| *time > 0);
+    let known: Vec<String> = known
+        .into_iter()
+        .map(|(time, state)| format!("<b>{} {state}</b>", facts.amount(time)))
+        .collect();
+    let missing: Vec<&str> = missing.into_iter().map(|(_, state)| state).collect();
+    let missing = if missing.is_empty() {
+        String::new()
+    } else {
+        format!(" The capture has no time {}.", missing.join(" or "))
+    };
+    let details = [running(facts), runnable(facts), blocked_most(facts)];
+    Answer {
+        sentence: format!("{threads}: {}.{missing}", known.join(", ")),
+        details: details.into_iter().flatten().collect(),
+    }
+}
+
+/// Returns the line on the largest resource.
+fn blocked_most(facts: &Facts<'_>) -> Option<String> {
+    let cause = largest(facts, State::Blocked)?;
+    let share = whole_percent(cause.group.time, facts.split.waiting);
+    Some(format!("Blocked: {share} of it on {}.", phrase(cause)))
 }
 
 /// Makes the answer of a profile that counts events.

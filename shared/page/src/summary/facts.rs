@@ -29,6 +29,8 @@ pub(super) struct Facts<'a> {
     pub(super) causes: Vec<Cause<'a>>,
     /// Blocked time of these threads that may be idle, longest first.
     pub(super) unknown: Vec<Cause<'a>>,
+    /// Set if the profile has accounts of threads, which cover every state.
+    pub(super) has_clocks: bool,
     /// Set if the reason of any wait is known.
     pub(super) has_reasons: bool,
     /// Time without a stack of its own, in ns: running, runnable, blocked.
@@ -135,6 +137,7 @@ impl<'a> Facts<'a> {
             split,
             causes,
             unknown,
+            has_clocks: !profile.threads.is_empty(),
             has_reasons: !profile.waits.is_empty(),
             unseen,
         }

@@ -34,7 +34,7 @@ fn subject(profile: &Profile) -> String {
         .or(accounts.first());
     let targets = &profile.meta.targets;
     match (leader, first) {
-        (Some(leader), Some(pid)) if is_one && pid > 0 => {
+        (Some(leader), Some(pid)) if is_one && leader.thread.id.tid == pid => {
             format!("{} (PID {pid})", profile.names[leader.thread.comm])
         }
         _ if !targets.is_empty() => targets.to_string(),

@@ -273,6 +273,17 @@ fn a_profile_without_reasons_or_clocks_says_so() {
         "4000000000 cache-misses were counted in 1 thread. 75 % of them in f."
     );
     assert!(screen(&samples).contains("<th scope=\"col\" class=\"number\">Events</th>"));
+    if let Some(sampling) = &mut samples.meta.sampling {
+        sampling.event = "cpu-clock".into();
+        // A sample stands for a nanosecond.
+        sampling.rate = Rate::Frequency(1_000_000_000);
+    }
+    let running = answer(&Facts::new(&samples));
+    assert_eq!(
+        plain(&running.sentence),
+        "1 thread: 4.0 ms running. The capture has no time waiting for a CPU or blocked."
+    );
+    assert_eq!(plain(&running.details[0]), "Running: 75 % of it in f.");
 }
 
 #[test]

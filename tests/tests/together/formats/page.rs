@@ -6,7 +6,7 @@ use std::path::Path;
 
 use systemscope_tests::printed::refusal::{FAILED, assert_refused};
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Tool, Turn, Workload};
+use systemscope_tests::{Tool, Turn, Workload, binary};
 
 fn stdout_of(arguments: &str, folder: &Path) -> String {
     let tool = Tool::new("systemscope").args(arguments).in_folder(folder);
@@ -57,6 +57,43 @@ fn it_has_everything_that_the_capture_has() {
     assert!(screen.contains(&tid) || is_idle, "{screen}");
     assert!(screen.contains("How far to trust this"), "{screen}");
     assert!(data.contains("id=\"capture\""), "{data:.500}");
+}
+
+/// Returns the text of the first screen.
+fn first_screen(page: &str) -> String {
+    let (screen, _) = page.split_once("</main>").unwrap();
+    let (_, screen) = screen.split_once("<main").unwrap();
+    let texts = screen.split('<').map(|part| part.split_once('>'));
+    texts
+        .map(|part| part.map_or("", |(_, text)| text))
+        .collect()
+}
+
+/// The demo's threads are made to compute, to wait for a lock of each other, and to share CPUs.
+#[test]
+fn the_first_screen_says_what_the_demo_was_made_to_do() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let folder = folder.path();
+    let command = format!(
+        "-d 5 -f 199 -o demo.html -- {} --seconds 3",
+        binary("systemscope-demo").display()
+    );
+    let run = Tool::new("wallclock").args(&command).in_folder(folder);
+    run.run().succeeded();
+    let page = fs::read_to_string(folder.join("demo.html")).unwrap();
+    let screen = first_screen(&page);
+    for told in [
+        "waiting for a CPU",
+        "a lock in systemscope_demo::wait_for_lock",
+        "released by locker-",
+        "of it in systemscope_demo::is_prime.",
+        "idle hidden",
+        "burner",
+        "How far to trust this",
+    ] {
+        assert!(screen.contains(told), "{told}: {screen}");
+    }
 }
 
 #[test]
