@@ -7,15 +7,34 @@
 use std::sync::LazyLock;
 
 /// The modules: each after the modules that it imports. `main.js` comes last.
-const MODULES: &[(&str, &str)] = &[("main.js", include_str!("../web/main.js"))];
+const MODULES: &[(&str, &str)] = &[
+    ("dom.js", include_str!("../web/dom.js")),
+    ("format.js", include_str!("../web/format.js")),
+    ("proto.js", include_str!("../web/proto.js")),
+    ("tree.js", include_str!("../web/tree.js")),
+    ("data.js", include_str!("../web/data.js")),
+    ("selection.js", include_str!("../web/selection.js")),
+    ("search.js", include_str!("../web/search.js")),
+    ("state.js", include_str!("../web/state.js")),
+    ("chips.js", include_str!("../web/chips.js")),
+    ("menu.js", include_str!("../web/menu.js")),
+    ("flame.js", include_str!("../web/flame.js")),
+    ("table.js", include_str!("../web/table.js")),
+    ("wakers.js", include_str!("../web/wakers.js")),
+    ("lanes.js", include_str!("../web/lanes.js")),
+    ("compare.js", include_str!("../web/compare.js")),
+    ("summary.js", include_str!("../web/summary.js")),
+    ("main.js", include_str!("../web/main.js")),
+];
 
 /// The styles, in their order.
 const STYLES: &[(&str, &str)] = &[
     ("page.css", include_str!("../web/page.css")),
     ("summary.css", include_str!("../web/summary.css")),
+    ("views.css", include_str!("../web/views.css")),
 ];
 
-/// The script of a page: all modules without their imports, the word `export`, and comments.
+/// The script of a page: all modules, as [`join`] shortens them.
 pub(crate) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let mut script = String::new();
     for (name, module) in MODULES {
@@ -31,8 +50,8 @@ pub(crate) static STYLE: LazyLock<String> = LazyLock::new(|| {
     styles.collect()
 });
 
-/// Appends a module without its imports and the word `export`, and without empty lines and comments
-/// that have lines of their own, which are a fifth of the text.
+/// Appends a module without its imports and the word `export`, and without indentation, empty lines
+/// and comments that have lines of their own, which are a third of the text.
 fn join(module: &str, script: &mut String) {
     let (mut is_import, mut is_comment) = (false, false);
     for line in module.lines() {
@@ -49,7 +68,7 @@ fn join(module: &str, script: &mut String) {
             is_import = !line.trim_end().ends_with(';');
             continue;
         }
-        script.push_str(line.strip_prefix("export ").unwrap_or(line));
+        script.push_str(text.strip_prefix("export ").unwrap_or(text));
         script.push('\n');
     }
 }
@@ -145,7 +164,7 @@ export function d() {
         join(module, &mut script);
         assert_eq!(
             script,
-            "const c = a; // stays\nfunction d() {\n  /** @type {B} */ (b).c = c;\n  return b;\n}\n"
+            "const c = a; // stays\nfunction d() {\n/** @type {B} */ (b).c = c;\nreturn b;\n}\n"
         );
     }
 }
