@@ -50,27 +50,34 @@ pub(crate) static STYLE: LazyLock<String> = LazyLock::new(|| {
     styles.collect()
 });
 
-/// Appends a module without its imports and the word `export`, and without indentation, empty lines
-/// and comments that have lines of their own, which are a third of the text.
+/// Appends the code of a module without its imports, the word `export` and indentation.
 fn join(module: &str, script: &mut String) {
-    let (mut is_import, mut is_comment) = (false, false);
-    for line in module.lines() {
-        let text = line.trim();
-        // Code can follow a comment, as in a cast.
-        is_comment |= text.starts_with("/*") && (text.ends_with("*/") || !text.contains("*/"));
-        if is_comment || text.is_empty() || text.starts_with("//") {
-            is_comment &= !text.ends_with("*/");
-            continue;
-        }
+    let mut is_import = false;
+    for line in code(module) {
         is_import |= line.starts_with("import ");
         if is_import {
             // An import can have several lines; its last one ends in a semicolon.
             is_import = !line.trim_end().ends_with(';');
             continue;
         }
+        let text = line.trim();
         script.push_str(text.strip_prefix("export ").unwrap_or(text));
         script.push('\n');
     }
+}
+
+/// Returns the lines of a module without empty lines and comments that have lines of their own.
+/// These and indentation are a third of the text.
+fn code(module: &str) -> impl Iterator<Item = &str> {
+    let mut is_comment = false;
+    module.lines().filter(move |line| {
+        let text = line.trim();
+        // Code can follow a comment, as in a cast.
+        is_comment |= text.starts_with("/*") && (text.ends_with("*/") || !text.contains("*/"));
+        let is_code = !is_comment && !text.is_empty() && !text.starts_with("//");
+        is_comment &= !text.ends_with("*/");
+        is_code
+    })
 }
 
 #[cfg(test)]
@@ -107,7 +114,7 @@ mod tests {
     fn modules_can_be_joined() {
         let mut names: HashMap<&str, &str> = HashMap::new();
         for (at, (name, module)) in MODULES.iter().enumerate() {
-            for line in module.lines() {
+            for line in code(module) {
                 // A text of several lines could have lines that read as comments.
                 assert!(line.matches('`').count() % 2 == 0, "{name}: {line}");
                 for refused in [
@@ -138,6 +145,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_page_without_data_is_small() {
+        let bytes = SCRIPT.len() + STYLE.len();
+        assert!(bytes < 290_000, "{bytes} bytes");
     }
 
     #[test]

@@ -66,7 +66,9 @@ fn kept_and_lost_rows_add_up_in_little_memory() {
 fn assert_is_exported_quickly(ending: &str, recorded: &Recorded) {
     let before = cpu_time_of_children();
     let output = recorded.folder.path().join(format!("run.{ending}"));
-    let export = Tool::new("systemscope").args("export").arg(recorded.capture());
+    let export = Tool::new("systemscope")
+        .args("export")
+        .arg(recorded.capture());
     export.arg("-o").arg(&output).run().succeeded();
     let took = cpu_time_of_children() - before;
     let million = took.mul_f64(1e6 / recorded.profile.times.intervals.len() as f64);
