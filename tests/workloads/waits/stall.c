@@ -103,7 +103,8 @@ int main(int argc, char **argv)
 		be_on_first_cpu();
 		start_thread_of(take_cpu, NULL);
 		/* The real-time thread takes the CPU in this loop. */
-		for (uint64_t end = now_ns() + 2 * STALL_NS, last = now_ns();;) {
+		for (uint64_t end = now_ns() + 2 * STALL_NS, last = now_ns();
+		     ;) {
 			uint64_t now = now_ns();
 
 			if (now - last > STALL_NS / 2 || now > end)
