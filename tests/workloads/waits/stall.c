@@ -100,17 +100,13 @@ int main(int argc, char **argv)
 	start_thread_of(give_work, NULL);
 	await_test();
 	if (!strcmp(kind, "cpu")) {
+		uint64_t now, last = now_ns(), end = last + 2 * STALL_NS;
+
 		be_on_first_cpu();
 		start_thread_of(take_cpu, NULL);
 		/* The real-time thread takes the CPU in this loop. */
-		for (uint64_t end = now_ns() + 2 * STALL_NS, last = now_ns();
-		     ;) {
-			uint64_t now = now_ns();
-
-			if (now - last > STALL_NS / 2 || now > end)
-				break;
+		while ((now = now_ns()) < end && now - last < STALL_NS / 2)
 			last = now;
-		}
 	} else {
 		start_thread_of(hold, NULL);
 		wait_for_lock();
