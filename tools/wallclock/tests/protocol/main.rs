@@ -49,7 +49,7 @@ fn one_thread_gives_a_page_and_three_files() {
     );
     let said = text(&output.stdout);
     assert!(
-        said.contains("main") && said.contains("\nOpen  run.html  (flame graph: "),
+        said.contains("\nOpen  run.html  (a page for the browser)\nAlso  run.svg  (flame graph: "),
         "{said}"
     );
     assert!(said.contains("     g ← main\n"), "{said}");
