@@ -159,6 +159,10 @@ lint: packages
 	@shellcheck $(SHELL_FILES)
 	@echo '==> clang-format' >&2
 	@clang-format --dry-run -Werror $(C_FILES)
+	@echo '==> tsc' >&2
+	@tests/viewers/node_modules/.bin/tsc -p shared/page/web/tsconfig.json
+	@echo '==> modules of the page' >&2
+	@node --test --test-reporter dot shared/page/web/tests/*.test.mjs
 	@echo '==> mutants apply' >&2
 	@scripts/mutants.sh --check
 	@echo '==> generated files' >&2

@@ -5,7 +5,7 @@
 #     packages.sh test           the tests; also packages from npm and PyPI
 #     packages.sh bench          `make bench`; also packages from PyPI
 #     packages.sh truth          `make truth`; also packages from PyPI
-#     packages.sh lint           `make lint`
+#     packages.sh lint           `make lint`; also packages from npm
 #     packages.sh kernels        `make test-kernels`
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -95,6 +95,7 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	# Readers of the tools' output.
 	has jq || need jq jq jq
 	has chromium || has chromium-browser || has google-chrome || need chromium chromium chromium
+	has firefox || has firefox-esr || need firefox-esr firefox firefox
 	has npm || need npm npm npm
 	[[ -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl ]] || has flamegraph.pl ||
 		need libdevel-nytprof-perl flamegraph perl-devel-nytprof
@@ -126,6 +127,8 @@ fi
 if [[ $purpose == lint ]]; then
 	has clang-format || need clang-format clang-tools-extra clang
 	has shellcheck || need shellcheck ShellCheck shellcheck
+	has node || need nodejs nodejs nodejs
+	has npm || need npm npm npm
 fi
 
 install_missing() {
@@ -150,9 +153,10 @@ install_missing() {
 
 ((${#missing[@]} == 0)) || install_missing
 
-# No distribution has these viewers.
+# No distribution has these viewers, drivers and checkers.
 viewers=tests/viewers
-if [[ $purpose == test && ! $viewers/node_modules/.package-lock.json -nt $viewers/package-lock.json ]]; then
+if [[ $purpose == test || $purpose == lint ]] &&
+	[[ ! $viewers/node_modules/.package-lock.json -nt $viewers/package-lock.json ]]; then
 	echo "==> Installing with npm: what $viewers/package.json names" >&2
 	npm ci --prefix "$viewers" --ignore-scripts --no-audit --no-fund --silent >&2 ||
 		die "npm could not install what $viewers/package.json names: see above"

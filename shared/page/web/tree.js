@@ -194,8 +194,9 @@ export class TreeSums {
    * @returns {Float64Array[]}
    */
   memory() {
-    const byReason = this.byReason ?? [];
-    return [...this.free, this.runningAll, ...this.running.filter((running) => running !== null), ...byReason.map(({ running }) => running)];
+    const arrays = [...this.free, this.runningAll, ...this.running.filter((running) => running !== null)];
+    for (const { running } of this.byReason ?? []) arrays.push(running);
+    return arrays;
   }
 
   /**
