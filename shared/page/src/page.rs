@@ -63,12 +63,12 @@ fn write_head(title: &str, writer: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Writes the element that the script fills, and the lines that are shown in its place.
+/// Writes the element that the script fills, and the line that stands in its place. The script
+/// hides the line. No script can say that the page is cut short, because the script is at its end.
 fn write_app(writer: &mut dyn Write) -> io::Result<()> {
     writer.write_all(
-        b"<p id=\"trouble\" role=\"alert\" hidden></p>\n\
-          <noscript><p>Without JavaScript this page shows its first screen only. \
-          The views of stacks, wakers and times need it.</p></noscript>\n\
+        b"<p id=\"trouble\" role=\"alert\">The views of stacks, wakers and times open when the page \
+          is loaded. If this line stays, the page was cut short, or the browser runs no scripts.</p>\n\
           <div id=\"app\" hidden></div>\n",
     )
 }

@@ -1296,6 +1296,7 @@ export function makeLanesView() {
       const at = matchPlaceOf(matchRows, chosen);
       return `${at >= 0 && matchRows[at] === chosen ? formatCount(at + 1) : "–"}/${formatCount(matchRows.length)}`;
     },
+    drawn: () => sums,
     keys: [
       ["w s", "zoom in and out"], ["a d", "go left and right"], ["0", "show the whole time"],
       ["↑ ↓", "choose a lane"], ["← →", "go through the intervals of the lane"], ["Enter", "go to the details of the interval"],

@@ -46,6 +46,7 @@ function reportTrouble(error) {
   line.textContent = error instanceof CaptureError
     ? `The views are not available: ${message}.`
     : `The views have a fault, so only the first screen is certain: ${message}`;
+  line.classList.add("fault");
   line.hidden = false;
 }
 
@@ -140,7 +141,7 @@ class ScopePage {
     this.root.append(header, this.panels, this.said);
     this.summary.before(this.root);
     this.root.hidden = false;
-    // The line may say that the page was cut short, which a page without its script cannot find out.
+    // Until now the line says that the page is not loaded.
     document.getElementById("trouble")?.setAttribute("hidden", "");
     this.searchField.addEventListener("input", () => {
       clearTimeout(this.searchTimer);

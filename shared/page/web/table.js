@@ -591,6 +591,7 @@ export function makeTableView() {
       if (given.state.search === "" || order.length === 0) return "";
       return `${formatCount(rows.active + 1)}/${formatCount(order.length)}`;
     },
+    drawn: () => totals,
     keys: [
       ["↑ ↓ Page Home End", "go through the rows of the table"],
       ["Enter", "show callers and callees of the function"],

@@ -616,6 +616,7 @@ export function makeWakersView() {
       drawTree();
       drawGraph();
     },
+    drawn: () => divided.get(""),
     keys: [["↑ ↓ → ←", "go through the tree of waits, open and close rows"], ["Enter", "open or close a row"]],
   };
 }

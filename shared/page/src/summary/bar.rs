@@ -100,14 +100,19 @@ pub(super) struct Bar<'a> {
 impl fmt::Display for Bar<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.parts.whole();
-        let label: Vec<String> = (self.parts.parts())
+        let parts: Vec<String> = (self.parts.parts())
             .map(|(part, time)| format!("{} {}", part.name(), whole_percent(time, whole)))
             .collect();
+        let label = if parts.is_empty() {
+            "no time".to_owned()
+        } else {
+            parts.join(", ")
+        };
         write!(
             formatter,
             "<svg class=\"stack\" viewBox=\"0 0 {WIDTH} 10\" preserveAspectRatio=\"none\" \
              role=\"img\" aria-label=\"{}\">",
-            Escaped(&label.join(", "))
+            Escaped(&label)
         )?;
         let place = |time: u64| {
             let place = u128::from(time) * u128::from(WIDTH) * 10 / u128::from(self.most.max(1));

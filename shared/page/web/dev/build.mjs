@@ -47,7 +47,7 @@ writeFileSync(out, `<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>systemscope</title><style>${style}</style></head>
 <body><main id="summary"><h1>First screen</h1><p>The program writes it.</p></main>
-<p id="trouble" role="alert" hidden></p><div id="app" hidden></div>
+<p id="trouble" role="alert">The views open when the page is loaded.</p><div id="app" hidden></div>
 ${before === undefined ? "" : block("before", before)}${block("capture", capture)}
 <script type="module">${script}</script></body></html>
 `);
