@@ -1,8 +1,10 @@
-//! Headless Chromium, which loads pages as users do.
+//! Headless browsers, which load pages as users do.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+use serde_json::Value;
 
 use crate::programs::peers::installed;
 use crate::programs::workload::scratch;
@@ -20,13 +22,64 @@ const FLAGS: [&str; 9] = [
     // Virtual time of the page, in ms. It passes as fast as the page completes its work.
     "--virtual-time-budget=20000",
 ];
+/// Names of Chromium.
+const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Page of speedscope, which `make test` installs from `tests/viewers/package.json`.
 const SPEEDSCOPE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/viewers/node_modules/speedscope/dist/release/index.html"
 );
 
-/// Loads a page, runs its scripts, and returns the resulting document.
+/// Script that opens a page and says what it finds.
+const PAGE_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/viewers/page.mjs");
+
+/// A browser that opens pages of the format `html`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Browser {
+    /// Chromium or Chrome.
+    Chromium,
+    /// Firefox, also with extended support.
+    Firefox,
+}
+
+impl Browser {
+    /// Returns the name for `page.mjs`, and the names of the program.
+    fn names(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Browser::Chromium => ("chromium", &CHROMIUM),
+            Browser::Firefox => ("firefox", &["firefox", "firefox-esr"]),
+        }
+    }
+
+    /// Opens a page, and returns the answer of `tests/viewers/page.mjs` to questions.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the browser is missing, or if the script fails or finds a fault of the page.
+    #[must_use]
+    pub fn open_page(self, page: &Path, questions: &Value) -> Value {
+        let (name, programs) = self.names();
+        let program = programs.iter().find_map(|program| installed(program));
+        let program = program.unwrap_or_else(|| panic!("{name}, which `make test` installs"));
+        // The script removes the browser's files, but not if it is killed.
+        let folder = scratch();
+        let output = Command::new("timeout")
+            .args(["300", "node", PAGE_SCRIPT, name])
+            .args([&*program, page])
+            .arg(questions.to_string())
+            .env("TMPDIR", folder.path())
+            .output()
+            .expect("timeout of coreutils");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name} {questions}: {told}");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("an answer");
+        let faults = answer["faults"].as_array().expect("faults");
+        assert!(faults.is_empty(), "{name} {questions}: {faults:#?}");
+        answer
+    }
+}
+
+/// Loads a page in Chromium, runs its scripts, and returns the resulting document.
 ///
 /// # Panics
 ///
@@ -34,8 +87,7 @@ const SPEEDSCOPE: &str = concat!(
 #[must_use]
 pub fn document(page: &str) -> String {
     let profile = scratch();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let program = names.into_iter().find_map(installed);
+    let program = CHROMIUM.into_iter().find_map(installed);
     let program = program.expect("Chromium, which `make test` installs");
     let output = Command::new("timeout")
         .arg("120")

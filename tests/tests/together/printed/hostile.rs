@@ -135,13 +135,14 @@ fn assert_clean_capture(capture: &Path, folder: &Path) {
     assert_clean_files(folder);
 }
 
-struct Hostile {
+/// Programs whose names act on terminals and viewers.
+pub(crate) struct Hostile {
     native: Workload,
     python: Workload,
 }
 
 impl Hostile {
-    fn start() -> Hostile {
+    pub(crate) fn start() -> Hostile {
         let folder = scratch();
         let inside = folder.path().join("inside");
         fs::create_dir(&inside).unwrap();
@@ -158,7 +159,7 @@ impl Hostile {
         Hostile { native, python }
     }
 
-    fn pids(&self) -> String {
+    pub(crate) fn pids(&self) -> String {
         format!("{},{}", self.native.pid(), self.python.pid())
     }
 }
@@ -262,7 +263,7 @@ const HARMLESS: &str = "QQQQQQQQ";
 const HOSTILE: &[u8] = b"\x1b]0;P\x07\n;";
 
 /// Returns a capture with one text of each kind.
-fn capture_with(text: &str) -> Profile {
+pub(crate) fn capture_with(text: &str) -> Profile {
     let name = |what: &str| format!("{what}{text}");
     let mut profile = Profile::new(Unit::Nanoseconds);
     profile.meta.tool = name("offcputime").into();

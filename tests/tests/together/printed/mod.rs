@@ -1,6 +1,6 @@
 //! Names, flags and forms of the output.
 
-mod hostile;
+pub(crate) mod hostile;
 mod names;
 mod own_frames;
 mod spans;
