@@ -54,7 +54,7 @@ export class Reader {
   skip() {
     if (this.wire === 0) this.uint();
     else if (this.wire === 1) this.place += 8;
-    else if (this.wire === 2) this.place += this.uint();
+    else if (this.wire === 2) this.place = this.bounds();
     else if (this.wire === 5) this.place += 4;
     else throw damaged("a field is of no known type");
     if (this.place > this.end) throw damaged("a field is longer than its record");

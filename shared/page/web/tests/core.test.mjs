@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { addressText, decodeCapture, stackNames, waitText, wakerText } from "../data.js";
 import { fitName } from "../flame.js";
 import { formatCount, formatShare, formatTime, STATE_NAMES } from "../format.js";
-import { CaptureError } from "../proto.js";
+import { CaptureError, Reader } from "../proto.js";
 import { makeMatcher, matchFunctions, patternFault, sumMatches } from "../search.js";
 import { initialState, select } from "../selection.js";
 import { hashToState, stateToHash } from "../state.js";
@@ -53,6 +53,21 @@ function drawn(tree, names) {
   }
   return found;
 }
+
+test("fields of each type are passed over", () => {
+  // Field 1 in each wire type, before field 2 with the number 7.
+  const fields = [[0x08, 0x96, 0x01], [0x09, 1, 2, 3, 4, 5, 6, 7, 8], [0x0a, 3, 0x10, 0x08, 0x10], [0x0a, 0], [0x0d, 1, 2, 3, 4]];
+  for (const field of fields) {
+    const reader = new Reader(Uint8Array.from([...field, 0x10, 7]));
+    assert.equal(reader.next(), true);
+    reader.skip();
+    assert.equal(reader.next(), true);
+    assert.deepEqual([reader.field, reader.uint(), reader.next()], [2, 7, false], String(field));
+  }
+  const short = new Reader(Uint8Array.from([0x0a, 3, 1]));
+  short.next();
+  assert.throws(() => short.skip(), CaptureError);
+});
 
 test("a capture is decoded", () => {
   const capture = data();
