@@ -64,7 +64,7 @@ impl Browser {
         // The script removes the browser's files, but not if it is killed.
         let folder = scratch();
         let output = Command::new("timeout")
-            .args(["300", "node", PAGE_SCRIPT, name])
+            .args(["600", "node", PAGE_SCRIPT, name])
             .args([&*program, page])
             .arg(questions.to_string())
             .env("TMPDIR", folder.path())

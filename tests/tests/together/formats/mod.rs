@@ -4,7 +4,6 @@ mod browser;
 mod frames;
 mod json;
 mod page;
-mod page_views;
 mod perfetto;
 mod pprof;
 mod recorded;

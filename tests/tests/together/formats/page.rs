@@ -1,6 +1,8 @@
 //! The page: what its first screen says, and the capture inside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod views;
+
 use std::fs;
 use std::path::Path;
 
