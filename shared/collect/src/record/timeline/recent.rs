@@ -89,17 +89,20 @@ impl Recent {
     /// Adds a wait to the suspects, if it is as long as a trigger says. `message` is the event of
     /// the part.
     pub(super) fn suspect(&mut self, part: &LanePart, message: &[u8]) {
-        let mut triggers = self.recorder.triggers.iter();
-        let Some(&trigger) = triggers.find(|trigger| trigger.may_fire(part)) else {
+        let triggers = self.recorder.triggers.iter();
+        let mut triggers = triggers.filter(|trigger| trigger.may_fire(part)).peekable();
+        if triggers.peek().is_none() {
+            return;
+        }
+        let event = copy::<LaneEvent>(message);
+        let Some(LaneEvent { key, .. }) = event.filter(|event| event.is_counted != 0) else {
             return;
         };
-        let event = copy::<LaneEvent>(message);
-        if let Some(event) = event.filter(|event| event.is_counted != 0)
-            && self.suspects.len() < MAX_SUSPECTS
-        {
-            let key = event.key;
-            let part = *part;
-            self.suspects.push_back(Suspect { trigger, part, key });
+        for &trigger in triggers {
+            if self.suspects.len() < MAX_SUSPECTS {
+                let part = *part;
+                self.suspects.push_back(Suspect { trigger, part, key });
+            }
         }
     }
 
