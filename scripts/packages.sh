@@ -3,7 +3,7 @@
 #
 #     packages.sh build          the build
 #     packages.sh test           the tests; also packages from npm and PyPI
-#     packages.sh bench          `make bench`; also packages from PyPI
+#     packages.sh bench          `make bench`; also packages from npm and PyPI
 #     packages.sh truth          `make truth`; also packages from PyPI
 #     packages.sh lint           `make lint`; also packages from npm
 #     packages.sh kernels        `make test-kernels`
@@ -155,7 +155,7 @@ install_missing() {
 
 # No distribution has these viewers, drivers and checkers.
 viewers=tests/viewers
-if [[ $purpose == test || $purpose == lint ]] &&
+if [[ $purpose == test || $purpose == lint || $purpose == bench ]] &&
 	[[ ! $viewers/node_modules/.package-lock.json -nt $viewers/package-lock.json ]]; then
 	echo "==> Installing with npm: what $viewers/package.json names" >&2
 	npm ci --prefix "$viewers" --ignore-scripts --no-audit --no-fund --silent >&2 ||

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 19] = [
     ("a context switch, perf bench sched pipe", switches::pipe),
     ("a context switch with -p", switches::pipe_watched),
     ("hackbench", switches::messaging),
@@ -35,6 +35,7 @@ const PARTS: [Part; 18] = [
     ("a command from start to end", tool::commands::times),
     ("unwind tables", tool::tables::build),
     ("formats", tool::formats::written),
+    ("the page", tool::page::speed),
 ];
 
 fn main() -> ExitCode {

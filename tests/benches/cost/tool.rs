@@ -4,5 +4,6 @@
 pub(crate) mod building;
 pub(crate) mod commands;
 pub(crate) mod formats;
+pub(crate) mod page;
 pub(crate) mod start_and_end;
 pub(crate) mod tables;

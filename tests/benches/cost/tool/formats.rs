@@ -14,7 +14,7 @@ use systemscope_tests::programs::workload::scratch;
 use crate::figures::{WALL_CLOCK, format_spread};
 
 const ROUNDS: usize = 3;
-const STACKS: u32 = 100_000;
+pub(crate) const STACKS: u32 = 100_000;
 const FRAMES: u32 = 30;
 const THREADS: u32 = 50;
 const MAX_SECONDS: f64 = 2.0;
@@ -53,7 +53,7 @@ pub(crate) fn written(table: &mut Table) {
 }
 
 /// Returns a profile of [`STACKS`] distinct stacks of blocked threads.
-fn large() -> Profile {
+pub(crate) fn large() -> Profile {
     let mut profile = Profile::new(Unit::Nanoseconds);
     profile.meta.window.length_ns = 10_000_000_000;
     profile.meta.lengths = Some(Lengths {

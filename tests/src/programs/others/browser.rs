@@ -33,6 +33,9 @@ const SPEEDSCOPE: &str = concat!(
 /// Script that opens a page and says what it finds.
 const PAGE_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/viewers/page.mjs");
 
+/// Script that measures how fast a page is.
+const SPEED_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/viewers/page_speed.mjs");
+
 /// A browser that opens pages of the format `html`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Browser {
@@ -77,6 +80,28 @@ impl Browser {
         assert!(faults.is_empty(), "{name} {questions}: {faults:#?}");
         answer
     }
+}
+
+/// Opens a page in Chromium, and returns the times that `tests/viewers/page_speed.mjs` measures, in
+/// ms.
+///
+/// # Panics
+///
+/// Panics if Chromium is missing, or if the page or the script fails.
+#[must_use]
+pub fn time_page(page: &Path) -> Value {
+    let folder = scratch();
+    let program = CHROMIUM.into_iter().find_map(installed);
+    let program = program.expect("Chromium, which `make bench` installs");
+    let output = Command::new("timeout")
+        .args(["600", "node", SPEED_SCRIPT])
+        .args([&*program, page])
+        .env("TMPDIR", folder.path())
+        .output()
+        .expect("timeout of coreutils");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    serde_json::from_slice(&output.stdout).expect("an answer")
 }
 
 /// Loads a page in Chromium, runs its scripts, and returns the resulting document.
