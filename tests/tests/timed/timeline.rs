@@ -99,8 +99,9 @@ fn has_function(profile: &Profile, interval: &Interval, function: &str) -> bool 
     frames.any(|frame| profile.name(frame) == function)
 }
 
-/// Checks the lane of a thread against the waits that the thread noted.
-fn assert_is_as_noted(profile: &Profile, tid: u32, noted: &[Noted]) {
+/// Checks the lane of a thread against the waits that the thread noted. `tolerance_ns` is the
+/// maximum difference of their times.
+fn assert_is_as_noted(profile: &Profile, tid: u32, noted: &[Noted], tolerance_ns: u64) {
     let lane = &lanes(profile)[&tid];
     let waits: Vec<&Interval> = lane
         .iter()
@@ -121,7 +122,7 @@ fn assert_is_as_noted(profile: &Profile, tid: u32, noted: &[Noted]) {
         let begin = wait.start_ns.abs_diff(noted.begin_ns);
         // A nap ends when its timer expires, which the thread notes once it is back.
         let end = wait.end_ns().abs_diff(noted.end_ns);
-        if begin > TOLERANCE_NS || (end > TOLERANCE_NS && noted.waker != 0) {
+        if begin > tolerance_ns || (end > tolerance_ns && noted.waker != 0) {
             disturbed.push((begin, end));
         }
     }
@@ -144,13 +145,14 @@ fn assert_is_as_noted(profile: &Profile, tid: u32, noted: &[Noted]) {
 
 #[test]
 fn every_phase_of_a_known_schedule_is_there() {
-    let _turn = Turn::share();
+    // Another test on the machine delays switches by more than the tolerance.
+    let _turn = Turn::take();
     patiently(|| {
         let (_workload, lines, profile) = measure("relay", &[100], "");
         let noted = noted_waits(&lines);
         assert_eq!(noted.len(), 4);
         for (tid, noted) in &noted {
-            assert_is_as_noted(&profile, *tid, noted);
+            assert_is_as_noted(&profile, *tid, noted, TOLERANCE_NS);
         }
         assert_eq!(profile.losses.times, 0);
     });

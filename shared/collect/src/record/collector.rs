@@ -317,6 +317,9 @@ impl<'a> Collector<'a> {
     fn close_window(&mut self, stop: Option<u64>) {
         if let Some(stop) = stop {
             self.window.stop.set(stop);
+            if let Some(timeline) = &self.timeline {
+                timeline.set_stop(stop);
+            }
         }
     }
 
@@ -381,8 +384,8 @@ impl<'a> Collector<'a> {
     /// Returns the time before which a recorder keeps nothing, in ns of CLOCK_MONOTONIC; 0 without a
     /// recorder.
     pub(crate) fn oldest_ns(&self) -> u64 {
-        let length_ns = self.timeline.as_ref().and_then(Receiver::recorded_ns);
-        length_ns.map_or(0, |length_ns| monotonic_ns().saturating_sub(length_ns))
+        let oldest_ns = self.timeline.as_ref().and_then(Receiver::oldest_ns);
+        oldest_ns.unwrap_or(0)
     }
 
     /// Forgets the threads that ended before the part of the window that a recorder keeps.

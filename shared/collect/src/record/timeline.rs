@@ -281,14 +281,19 @@ impl<'a> Receiver<'a> {
         body(&mut self.timeline.borrow_mut())
     }
 
-    /// Returns the length of the part of the window that a recorder keeps, in ns; `None` without a
-    /// recorder.
-    pub(crate) fn recorded_ns(&self) -> Option<u64> {
-        self.timeline
-            .borrow()
-            .recent
-            .as_ref()
-            .map(Recent::length_ns)
+    /// Sets the end of the window, in ns of CLOCK_MONOTONIC.
+    pub(crate) fn set_stop(&self, stop_ns: u64) {
+        if let Some(recent) = &mut self.timeline.borrow_mut().recent {
+            recent.set_stop(stop_ns);
+        }
+    }
+
+    /// Returns the time before which a recorder needs nothing, in ns of CLOCK_MONOTONIC; `None`
+    /// without a recorder.
+    pub(crate) fn oldest_ns(&self) -> Option<u64> {
+        let timeline = self.timeline.borrow();
+        let recent = timeline.recent.as_ref();
+        recent.map(|recent| recent.oldest_ns(monotonic_ns()))
     }
 
     /// Returns all rows, once no program runs any more.

@@ -195,7 +195,7 @@ fn states_and_wakers_are_those_of_the_capture() {
         let woken = rows.filter(|row| row.tid == woken && row.waker == Some(waker));
         let woken: Vec<&StateRow> = woken.collect();
         let running = woken.iter().filter(|row| row.waker_runs).count();
-        assert!(woken.len() > 20, "{} wake-ups", woken.len());
+        assert!(woken.len() > 5, "{} wake-ups", woken.len());
         assert!(
             running * 10 >= woken.len() * 9,
             "{running} of {}",

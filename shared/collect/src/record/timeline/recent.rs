@@ -62,7 +62,9 @@ pub(crate) struct Recent {
     chunks: VecDeque<Chunk>,
     /// Memory of the chunks, in bytes.
     bytes: u64,
-    /// End of the rows that exceeded the memory, in ns of CLOCK_MONOTONIC; 0 if there are none.
+    /// End of the window, in ns of CLOCK_MONOTONIC; `u64::MAX` until it is known.
+    stop_ns: u64,
+    /// End of the rows that were dropped, in ns of CLOCK_MONOTONIC; 0 if there are none.
     dropped_until_ns: u64,
     suspects: VecDeque<Suspect>,
 }
@@ -81,6 +83,7 @@ impl Recent {
             recorder: recorder.clone(),
             chunks: VecDeque::new(),
             bytes: 0,
+            stop_ns: u64::MAX,
             dropped_until_ns: 0,
             suspects: VecDeque::new(),
         }
@@ -120,9 +123,16 @@ impl Recent {
         self.recorder.counts_runnable
     }
 
-    /// Returns the length of the part that is kept, in ns.
-    pub(crate) fn length_ns(&self) -> u64 {
-        self.recorder.length_ns
+    /// Sets the end of the window, in ns of CLOCK_MONOTONIC.
+    pub(super) fn set_stop(&mut self, stop_ns: u64) {
+        self.stop_ns = stop_ns;
+    }
+
+    /// Returns the time before which nothing is needed at `now`, in ns of CLOCK_MONOTONIC. The rows
+    /// of the last moment arrive after the window's end.
+    pub(crate) fn oldest_ns(&self, now: u64) -> u64 {
+        now.min(self.stop_ns)
+            .saturating_sub(self.recorder.length_ns)
     }
 
     /// Adds the latest rows, and drops rows that are too old at `now` or exceed the memory.
@@ -138,16 +148,14 @@ impl Recent {
             end_ns,
             bytes,
         });
-        let oldest_ns = now.saturating_sub(self.recorder.length_ns);
+        let oldest_ns = self.oldest_ns(now);
         while let Some(first) = self.chunks.front() {
             let is_old = first.end_ns < oldest_ns;
             let is_excess = self.bytes > self.recorder.max_bytes;
             if !is_old && !is_excess {
                 break;
             }
-            if !is_old {
-                self.dropped_until_ns = self.dropped_until_ns.max(first.end_ns);
-            }
+            self.dropped_until_ns = self.dropped_until_ns.max(first.end_ns);
             self.bytes -= first.bytes;
             self.chunks.pop_front();
         }
@@ -364,5 +372,14 @@ mod tests {
         }
         assert_eq!(recent.start_ns(0..300), 150);
         assert_eq!(recent.chunks.len(), 2);
+        // The last rows arrive some time after the window's end.
+        recent.set_stop(300);
+        let rows = Rows {
+            parts: vec![part(300, [0, 0, 0], 0, 0)],
+            ..Rows::default()
+        };
+        recent.keep(rows, 400);
+        assert_eq!(recent.start_ns(0..300), 150);
+        assert_eq!(recent.chunks.len(), 3);
     }
 }
