@@ -1,4 +1,4 @@
-//! Takes the capture out of a page again.
+//! Extraction of the capture from a page.
 //!
 //! A page may come from anywhere. The reader looks for the data block and nothing else, runs
 //! nothing, and hands the block to the reader of captures, whose bounds grow with the bytes of the
@@ -87,7 +87,7 @@ fn read_block(page: impl BufRead, version: u8) -> Result<Partial, Error> {
     let bytes = DecoderReader::new(text, &STANDARD);
     let mut records = BufReader::new(Unpacked(ZlibDecoder::new(bytes)));
     let mut partial = capture::read_records(version, &mut records, &packed)?;
-    // What follows the compressed bytes belongs to no capture.
+    // Bytes after the compressed data belong to no capture.
     let mut rest = records.into_inner().0.into_inner();
     let has_more = partial.error.is_none() && !matches!(rest.read(&mut [0]), Ok(0));
     if has_more {

@@ -1,4 +1,4 @@
-// What limits the selection: chips that can be removed, and the controls that add them.
+// Filters of the selection: chips that users can remove, and the controls that add chips.
 
 import { button, element } from "./dom.js";
 import { cutText, formatTime, formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
@@ -41,7 +41,7 @@ export function makeSelectionBar(app) {
 }
 
 /**
- * Says how much is shown and hidden, which together are the whole.
+ * Shows the shown and the hidden time. Together they are the whole.
  * @param {Page.App} app
  * @returns {string}
  */

@@ -214,7 +214,7 @@ function wakerRow(data, row) {
 }
 
 /**
- * Gives the time of a wait to the threads that it waited for. The activity of the waker during the
+ * Divides the time of a wait among the threads that it waited for. The activity of the waker during the
  * wait replaces the wait, and so on for the waker's own waits. The parts add up to the interval's
  * length; the longest is first.
  * @param {Page.Data} data

@@ -32,7 +32,7 @@ const COMMON_KEYS = [
 ];
 
 /**
- * Says in the page what is wrong with it. The first screen stays.
+ * Writes into the page why its views are missing. The first screen stays.
  * @param {unknown} error
  */
 function reportTrouble(error) {

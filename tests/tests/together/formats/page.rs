@@ -3,8 +3,10 @@
 
 mod views;
 
+use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use systemscope_tests::printed::refusal::{FAILED, assert_refused};
 use systemscope_tests::programs::workload::scratch;
@@ -61,6 +63,32 @@ fn it_has_everything_that_the_capture_has() {
     assert!(data.contains("id=\"capture\""), "{data:.500}");
 }
 
+/// The page's script reads two pages. Its samples, tables and lanes are those of the program's JSON
+/// and clocks, and its changes are those of `systemscope diff`.
+#[test]
+fn the_script_reads_what_the_program_reads() {
+    let _turn = Turn::share();
+    let mut phases = Workload::start("phases", &[60, 3]);
+    phases.go();
+    let folder = scratch();
+    let pages = ["old.html", "new.html"].map(|name| folder.path().join(name));
+    for page in &pages {
+        let run = Tool::new("wallclock").arg(phases.pid().to_string());
+        let run = run.args("-d 1 -f 499 --timeline -o").arg(page);
+        run.run().succeeded();
+    }
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/page/web/tests");
+    let output = Command::new("node")
+        .args(["--test", "--test-reporter", "spec"])
+        .args(["truth.mjs", "views.mjs"].map(|name| tests.join(name)))
+        .env("PAGES", env::join_paths(&pages).unwrap())
+        .env("SYSTEMSCOPE", binary("systemscope"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("pass 4"), "{said}");
+}
+
 /// Returns the text of the first screen.
 fn first_screen(page: &str) -> String {
     let (screen, _) = page.split_once("</main>").unwrap();
@@ -74,7 +102,8 @@ fn first_screen(page: &str) -> String {
 /// The demo's threads are made to compute, to wait for a lock of each other, and to share CPUs.
 #[test]
 fn the_first_screen_says_what_the_demo_was_made_to_do() {
-    let _turn = Turn::share();
+    // Beside other tests the demo's threads would hardly run.
+    let _turn = Turn::take();
     let folder = scratch();
     let folder = folder.path();
     let command = format!(
@@ -89,8 +118,7 @@ fn the_first_screen_says_what_the_demo_was_made_to_do() {
         "waiting for a CPU",
         "a lock in systemscope_demo::wait_for_lock",
         "released by locker-",
-        // On a busy machine the threads hardly run.
-        "systemscope_demo::is_prime",
+        "of it in systemscope_demo::is_prime.",
         "idle hidden",
         "burner",
         "How far to trust this",

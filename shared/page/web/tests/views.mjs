@@ -1,22 +1,19 @@
 // Compares what the views show of real captures with the program: the table with each kind of
 // filter with the program's JSON, lanes with the threads' clocks, and changes with
-// `systemscope diff`. SCOPE_FILES has the captures, SYSTEMSCOPE the program.
+// `systemscope diff`. PAGES has the paths of pages, SYSTEMSCOPE the program.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { findChanges, whyNotComparable } from "../compare.js";
 import { decodeCapture } from "../data.js";
-import { readScope } from "../dev/read.mjs";
 import { STATE_NAMES } from "../format.js";
 import { laneColumns, sumLanes } from "../lanes.js";
 import { initialState, select } from "../selection.js";
 import { functionTotals } from "../table.js";
 import { blockedSamples, divideFacet, wakerGraph } from "../wakers.js";
+import { PAGES, PROGRAM, readRecords } from "./read.mjs";
 
-const FILES = (process.env.SCOPE_FILES ?? "").split(":").filter((path) => path !== "");
-const PROGRAM = process.env.SYSTEMSCOPE ?? "systemscope";
-const skip = FILES.length === 0 && "SCOPE_FILES is empty";
 const KINDS = ["unknown", "user", "kernel", "marker", "python", "interpreted"];
 
 /** @param {Map<string, number>} sums @param {string} key @param {number} value */
@@ -36,9 +33,9 @@ function isShown(json, sample, state, thread) {
   return state.filters.every((/** @type {any} */ { kind, name }) => kind === "hide" || names.includes(name) === (kind === "only"));
 }
 
-test("the table has the program's sums with each kind of filter", { skip }, () => {
-  for (const path of FILES) {
-    const data = decodeCapture(readScope(path).records);
+test("the table has the program's sums with each kind of filter", () => {
+  for (const path of PAGES) {
+    const data = decodeCapture(readRecords(path));
     const json = JSON.parse(execFileSync(PROGRAM, ["export", path, "--format", "json"], { maxBuffer: 2 ** 30, encoding: "utf8" }));
     if (json.unit !== "nanoseconds") continue;
     const { names, count, kinds } = data.functions;
@@ -77,9 +74,9 @@ test("the table has the program's sums with each kind of filter", { skip }, () =
   }
 });
 
-test("lanes have the times of the threads' clocks", { skip }, () => {
-  for (const path of FILES) {
-    const data = decodeCapture(readScope(path).records);
+test("lanes have the times of the threads' clocks", () => {
+  for (const path of PAGES) {
+    const data = decodeCapture(readRecords(path));
     if (data.times.intervals.count === 0 || data.losses.times > 0) continue;
     const sums = sumLanes(data, new Uint8Array(data.samples.count).fill(1), new Uint8Array(4).fill(1));
     const columns = 100;
@@ -92,10 +89,10 @@ test("lanes have the times of the threads' clocks", { skip }, () => {
   }
 });
 
-test("changes are those of `systemscope diff`", { skip }, () => {
-  for (const before of FILES) {
-    for (const after of FILES) {
-      const [one, other] = [before, after].map((path) => decodeCapture(readScope(path).records));
+test("changes are those of `systemscope diff`", () => {
+  for (const before of PAGES) {
+    for (const after of PAGES) {
+      const [one, other] = [before, after].map((path) => decodeCapture(readRecords(path)));
       const { status, stdout } = spawnSync(PROGRAM, ["diff", before, after, "--format", "json"], { maxBuffer: 2 ** 30, encoding: "utf8" });
       assert.equal(whyNotComparable(one, other) === "", status === 0, `${before} ${after}`);
       if (status !== 0) continue;

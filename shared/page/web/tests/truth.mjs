@@ -1,16 +1,14 @@
 // Compares decoded captures with what `systemscope export --format json` says of them: the time of
-// each thread, state, wait and stack. SCOPE_FILES has the captures, SYSTEMSCOPE the program.
+// each thread, state, wait and stack. PAGES has the paths of pages, SYSTEMSCOPE the program.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { decodeCapture, stackNames } from "../data.js";
-import { readScope } from "../dev/read.mjs";
 import { IDLENESS_NAMES, REASON_NAMES, STATE_NAMES } from "../format.js";
 import { initialState, select } from "../selection.js";
+import { PAGES, PROGRAM, readRecords } from "./read.mjs";
 
-const FILES = (process.env.SCOPE_FILES ?? "").split(":").filter((path) => path !== "");
-const PROGRAM = process.env.SYSTEMSCOPE ?? "systemscope";
 
 /** @param {[string, number][]} rows */
 function sumByKey(rows) {
@@ -20,9 +18,9 @@ function sumByKey(rows) {
   return new Map([...sums].sort());
 }
 
-test("decoded captures agree with the JSON of the program", { skip: FILES.length === 0 && "SCOPE_FILES is empty" }, () => {
-  for (const path of FILES) {
-    const data = decodeCapture(readScope(path).records);
+test("decoded captures agree with the JSON of the program", () => {
+  for (const path of PAGES) {
+    const data = decodeCapture(readRecords(path));
     const json = JSON.parse(execFileSync(PROGRAM, ["export", path, "--format", "json"], { maxBuffer: 1 << 30, encoding: "utf8" }));
     const isTime = json.unit === "nanoseconds";
     const each = isTime ? 1 : (json.meta.sampling?.ns_per_sample ?? json.meta.sampling?.period ?? 1);
