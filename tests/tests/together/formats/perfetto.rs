@@ -182,7 +182,7 @@ fn states_and_wakers_are_those_of_the_capture() {
     let tool = Tool::new("offwaketime")
         .arg("-p")
         .arg(format!("{asker},{answering}"));
-    let tool = tool.args("--timeline --duration 1 -o").arg(&trace);
+    let tool = tool.args("--timeline --duration 3 -o").arg(&trace);
     tool.arg("-o").arg(&capture).run().succeeded();
 
     let profile = capture::read(BufReader::new(File::open(&capture).unwrap())).unwrap();
@@ -195,7 +195,7 @@ fn states_and_wakers_are_those_of_the_capture() {
         let woken = rows.filter(|row| row.tid == woken && row.waker == Some(waker));
         let woken: Vec<&StateRow> = woken.collect();
         let running = woken.iter().filter(|row| row.waker_runs).count();
-        assert!(woken.len() > 5, "{} wake-ups", woken.len());
+        assert!(woken.len() > 20, "{} wake-ups", woken.len());
         assert!(
             running * 10 >= woken.len() * 9,
             "{running} of {}",
