@@ -20,6 +20,8 @@ enum shared_constant {
 	SHARE(CGROUP_LEVELS),
 	SHARE(CGROUP_CLIMBS),
 	SHARE(CLOCK_STATE_BITS),
+	SHARE(SQUARE_SHIFT),
+	SHARE(LONGEST_SQUARED),
 };
 
 enum shared_constant shared_constant;

@@ -65,6 +65,10 @@ pub const SHARD_ROWS: usize = length(|shard: &UnwindRows| &shard.rows);
 pub const CGROUP_NAME_LENGTH: usize = length(|place: &CgroupPlace| &place.name);
 /// Maximum hops of a chain of wakers.
 pub const MAX_HOPS: usize = length(|chain: &WakerChainEvent| &chain.hops);
+/// Bits that square_of() of `include/counts.h` drops from a length in ns.
+pub const SQUARE_SHIFT: u32 = shared::SQUARE_SHIFT as u32;
+/// Maximum length that square_of() squares, after it drops bits.
+pub const LONGEST_SQUARED: u64 = shared::LONGEST_SQUARED;
 /// Number of periods whose spans programs count at once.
 pub const SPAN_SLOTS: usize = SpanLimits::SPAN_SLOTS.0 as usize;
 

@@ -1,10 +1,14 @@
 //! Recordings of the last part of a window: what ends them, and what they say.
 
-use collect::{Fired, Recorder, Session, Verdicts};
-use profile::State;
+use std::time::Duration;
+
+use collect::{Delay, Fired, Recorder, Session, Verdicts};
 
 use crate::Next;
+use crate::flags::trigger_text;
 
+/// Maximum time between two checks of the triggers.
+const PATIENCE: Duration = Duration::from_millis(20);
 /// Minimum length of a recording that shows something, in ns.
 const ENOUGH_NS: u64 = 1_000_000_000;
 
@@ -44,9 +48,6 @@ impl Triggers {
     }
 }
 
-/// Maximum time between two checks of the triggers.
-const PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);
-
 /// Returns a line about the wait that ended a recording.
 fn describe(fired: &Fired) -> String {
     let Fired {
@@ -55,16 +56,15 @@ fn describe(fired: &Fired) -> String {
         comm,
         length_ns,
         kind,
-        ..
     } = fired;
-    let (state, waited) = match trigger.state {
-        State::Blocked => ("blocked", "was blocked"),
-        State::Runnable | State::Running => ("runnable", "waited for a CPU"),
+    let waited = match trigger.delay {
+        Delay::Blocked => "was blocked",
+        Delay::Runnable => "waited for a CPU",
     };
     let reason = kind.map_or(String::new(), |kind| format!(" ({})", kind.reason.name()));
     format!(
-        "trigger {state}:{}ms: thread {} ({comm}) of process {} {waited} for {:.1} ms{reason}",
-        trigger.least_ns as f64 / 1e6,
+        "trigger {}: thread {} ({comm}) of process {} {waited} for {:.1} ms{reason}",
+        trigger_text(trigger),
         thread.tid,
         thread.pid,
         *length_ns as f64 / 1e6,

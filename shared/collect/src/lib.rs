@@ -10,8 +10,8 @@ mod record;
 
 pub use assemble::{Diagnostics, Fired, Named, Verdicts, WakersShown};
 pub use record::{
-    ClockSession, Collected, Collector, Detail, LeftOut, NEVER, OffCpuFilter, Question, Recorder,
-    RowSink, SamplingSession, Session, SpanCollector, StackChoice, ThreadKind, Trigger,
+    ClockSession, Collected, Collector, Delay, Detail, LeftOut, NEVER, OffCpuFilter, Question,
+    Recorder, RowSink, SamplingSession, Session, SpanCollector, StackChoice, ThreadKind, Trigger,
 };
 pub use symbolize::Sources;
 pub use unwind_tables::{CallGraph, Languages, Space, Unwinder, Walking};

@@ -4,9 +4,8 @@
 use std::path::PathBuf;
 
 use cli::{CommandLine, Measured, Request, RequestedTargets};
-use collect::{CallGraph, Languages, Recorder, Sources, Trigger, Walking};
+use collect::{CallGraph, Delay, Languages, Recorder, Sources, Trigger, Walking};
 use languages::LANGUAGES;
-use profile::State;
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -97,10 +96,10 @@ fn walking() -> impl Strategy<Value = Walking> {
 
 fn recorders() -> impl Strategy<Value = Recorder> {
     let triggers = (any::<bool>(), 1..1_000_000_u64).prop_map(|(is_blocked, least_us)| Trigger {
-        state: if is_blocked {
-            State::Blocked
+        delay: if is_blocked {
+            Delay::Blocked
         } else {
-            State::Runnable
+            Delay::Runnable
         },
         least_ns: least_us * 1000,
     });
@@ -187,7 +186,7 @@ fn requests_are_flags_that_a_user_can_type() {
             length_ns: 30_000_000_000,
             max_bytes: 48 << 20,
             triggers: vec![Trigger {
-                state: State::Blocked,
+                delay: Delay::Blocked,
                 least_ns: 50_000_000,
             }],
             counts_runnable: true,
@@ -198,7 +197,7 @@ fn requests_are_flags_that_a_user_can_type() {
         Some(
             "--min-block-time=1000 --states --sample-short --pid=7,8 --await=db --children \
              --call-graph=auto --max-stack=1024 --language=all --srcline --timeline \
-             --timeline-min=100 --last=30000000us --last-memory=48 --trigger=blocked:50000us \
+             --timeline-min=100 --last=30000000us --last-memory=48 --trigger=blocked:50ms \
              --format=scope"
         )
     );

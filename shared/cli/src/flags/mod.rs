@@ -28,6 +28,7 @@ pub use command::CommandFlags;
 pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 pub use recorder::RecorderFlags;
+pub(crate) use recorder::trigger_text;
 pub use request::{Measured, Request, RequestedTargets};
 pub use target::{ProcessFlags, TargetFlags, check_processes, check_threads, check_width};
 pub use thread_name::{ThreadNameFlags, nobody_named};

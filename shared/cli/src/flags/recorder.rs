@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use collect::{Recorder, Trigger};
-use profile::State;
+use collect::{Delay, Recorder, Trigger};
 
 use super::request::flag;
 use super::values;
@@ -81,19 +80,22 @@ pub(super) fn encode(recorder: &Recorder) -> Vec<OsString> {
         triggers,
         counts_runnable: _,
     } = recorder;
-    let triggers = triggers.iter().map(|trigger| {
-        let state = match trigger.state {
-            State::Blocked => "blocked",
-            State::Runnable | State::Running => "runnable",
-        };
-        flag(
-            "--trigger",
-            format!("{state}:{}us", trigger.least_ns / 1000),
-        )
-    });
+    let triggers = triggers.iter();
+    let triggers = triggers.map(|trigger| flag("--trigger", trigger_text(trigger)));
     let length = flag("--last", format!("{}us", length_ns / 1000));
     let memory = flag("--last-memory", (max_bytes >> 20).to_string());
     [length, memory].into_iter().chain(triggers).collect()
+}
+
+/// Returns a trigger as users write it.
+pub(crate) fn trigger_text(trigger: &Trigger) -> String {
+    let name = trigger.delay.name();
+    match trigger.least_ns {
+        least_ns if least_ns.is_multiple_of(1_000_000) => {
+            format!("{name}:{}ms", least_ns / 1_000_000)
+        }
+        least_ns => format!("{name}:{}us", least_ns / 1000),
+    }
 }
 
 /// Parses the length of a recording.
@@ -106,15 +108,12 @@ fn length(text: &str) -> Result<Duration, String> {
 
 /// Parses a trigger.
 fn trigger(text: &str) -> Result<Trigger, String> {
-    let trigger = text.split_once(':').and_then(|(state, length)| {
-        let state = match state {
-            "blocked" => State::Blocked,
-            "runnable" => State::Runnable,
-            _ => return None,
-        };
+    let trigger = text.split_once(':').and_then(|(name, length)| {
+        let delays = [Delay::Blocked, Delay::Runnable];
+        let delay = delays.into_iter().find(|delay| delay.name() == name)?;
         let length = values::length(length).filter(|length| !length.is_zero())?;
         let least_ns = u64::try_from(length.as_nanos()).ok()?;
-        Some(Trigger { state, least_ns })
+        Some(Trigger { delay, least_ns })
     });
     trigger.ok_or_else(|| "give a state and a time, such as blocked:50ms or runnable:20ms".into())
 }
@@ -127,7 +126,7 @@ mod tests {
     #[test]
     fn triggers_are_a_state_and_a_time() {
         let blocked = Trigger {
-            state: State::Blocked,
+            delay: Delay::Blocked,
             least_ns: 50_000_000,
         };
         assert_eq!(trigger("blocked:50ms").unwrap(), blocked);

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use profile::{Idleness, State, Text, ThreadId, Wait, WaitKind, text};
+use profile::{Idleness, Text, ThreadId, Wait, WaitKind, text};
 
 use crate::record::sums::Key;
-use crate::record::{Collector, Stores, Suspect, Trigger};
+use crate::record::{Collector, Delay, Stores, Suspect, Trigger};
 
 /// Time after which waits are found again: later waits of a thread may show more.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
@@ -20,8 +20,6 @@ pub struct Fired {
     pub thread: ThreadId,
     /// Name of the thread.
     pub comm: Text,
-    /// End of the wait, in ns of CLOCK_MONOTONIC.
-    pub end_ns: u64,
     /// Length of the wait, in ns.
     pub length_ns: u64,
     /// Kind of the wait, if the thread was blocked.
@@ -45,12 +43,12 @@ impl Verdicts {
             self.since = Some(Instant::now());
         }
         let mut suspects = collector.take_suspects().into_iter();
-        suspects.find_map(|(suspect, key)| match suspect.trigger.state {
-            State::Blocked => {
+        suspects.find_map(|(suspect, key)| match suspect.trigger.delay {
+            Delay::Blocked => {
                 let wait = self.wait(key, collector)?;
                 (wait.idleness == Idleness::Waiting).then(|| describe(&suspect, Some(wait.kind)))
             }
-            State::Running | State::Runnable => Some(describe(&suspect, None)),
+            Delay::Runnable => Some(describe(&suspect, None)),
         })
     }
 
@@ -66,17 +64,11 @@ impl Verdicts {
 
 fn describe(suspect: &Suspect, kind: Option<WaitKind>) -> Fired {
     let Suspect { trigger, part, key } = suspect;
-    let blocked_end_ns = part.start_ns + part.stretch.total_ns() + part.blocked_ns;
-    let (end_ns, length_ns) = match trigger.state {
-        State::Blocked => (blocked_end_ns, part.blocked_ns),
-        State::Running | State::Runnable => (blocked_end_ns + part.runnable_ns, part.runnable_ns),
-    };
     Fired {
         trigger: *trigger,
         thread: part.thread,
         comm: text::comm(&key.comm),
-        end_ns,
-        length_ns,
+        length_ns: trigger.length_ns(part),
         kind,
     }
 }

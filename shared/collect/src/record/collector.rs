@@ -221,8 +221,6 @@ pub struct Collector<'a> {
     /// Receiver of the timeline, if one is recorded.
     timeline: Option<Receiver<'a>>,
     inbox: Rc<RefCell<Inbox<'a>>>,
-    /// True if a recorder keeps the last part of the window. All sums are then those of its rows.
-    records: bool,
     sums: Sums,
     parts: Parts,
     thread_names: ThreadNames,
@@ -292,7 +290,6 @@ impl<'a> Collector<'a> {
                 Some(_) => Some(Receiver::new(object, choice.recorder.as_ref())?),
                 None => None,
             },
-            records: choice.recorder.is_some(),
             inbox,
             sums: Sums::new(choice.per_process),
             parts: Parts::new(),
@@ -381,6 +378,12 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Returns whether a recorder keeps the last part of the window. All sums are then those of its
+    /// rows.
+    fn records(&self) -> bool {
+        self.timeline.as_ref().is_some_and(Receiver::records)
+    }
+
     /// Returns the time before which a recorder keeps nothing, in ns of CLOCK_MONOTONIC; 0 without a
     /// recorder.
     pub(crate) fn oldest_ns(&self) -> u64 {
@@ -446,7 +449,7 @@ impl<'a> Collector<'a> {
 
     /// Adds an interval whose end no program saw.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
-        if !self.records && self.thread_names.include(&key.comm) {
+        if !self.records() && self.thread_names.include(&key.comm) {
             self.parts.add(tally);
             self.sums
                 .add(key, tally, self.inbox.borrow().stores.arrived());
@@ -546,6 +549,7 @@ impl<'a> Collector<'a> {
 
     /// Switches programs to the other map, and adds up the counts of the previous map.
     fn drain(&mut self) -> Result<()> {
+        let records = self.records();
         let full = self.counts.swap()?;
         // Stacks must arrive before the counts that refer to them.
         self.turn.set(self.turn.get() + 1);
@@ -556,7 +560,6 @@ impl<'a> Collector<'a> {
             .wakers
             .settle(&inbox.stores.stacks, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
-        let records = self.records;
         take_all(full, "the counts", |key: StackKey, tally: Tally| {
             if !records && names.include(&key.comm) {
                 parts.add(&tally);

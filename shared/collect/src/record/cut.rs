@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use bpf::types::Tally;
+use bpf::types::{LONGEST_SQUARED, SQUARE_SHIFT, Tally};
 use capture::LanePart;
 use profile::{RowMap, ThreadId};
 
@@ -12,9 +12,6 @@ use crate::record::collector::Collected;
 use crate::record::counts::Parts;
 use crate::record::sums::{Key, add};
 use crate::record::timeline::{Rows, Timeline};
-
-/// Maximum number of parts of the window.
-const MAX_PARTS: u64 = 64;
 
 impl Collected {
     /// Keeps only what passed from the recorder's start on, if there is a recorder. Sums and
@@ -108,8 +105,6 @@ pub(crate) fn sums_of(timeline: &Timeline, thread: ThreadId) -> RowMap<Key, Tall
 /// Returns the square of a length, in the unit of [`Tally::squares`] (square_of() of
 /// `include/counts.h`).
 fn square_of(length_ns: u64) -> u64 {
-    const SQUARE_SHIFT: u32 = 10;
-    const LONGEST_SQUARED: u64 = 1 << 27;
     let root = (length_ns >> SQUARE_SHIFT).min(LONGEST_SQUARED);
     root * root
 }
@@ -126,7 +121,7 @@ struct WindowParts {
 impl WindowParts {
     fn new(window: Range<u64>) -> WindowParts {
         let all_ns = window.end.saturating_sub(window.start);
-        let length_ns = Parts::SHORTEST_NS.max(all_ns.div_ceil(MAX_PARTS));
+        let length_ns = Parts::SHORTEST_NS.max(all_ns.div_ceil(Parts::MOST as u64));
         let count = all_ns / length_ns;
         WindowParts {
             window,

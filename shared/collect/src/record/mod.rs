@@ -28,6 +28,6 @@ pub(crate) use account::Account;
 pub(crate) use counts::sums;
 pub(crate) use stacks::{Captured, Outcome, Stacks, WalkEnd, Walked};
 pub(crate) use stores::Stores;
-pub use timeline::{Recorder, RowSink, Trigger};
+pub use timeline::{Delay, Recorder, RowSink, Trigger};
 pub(crate) use timeline::{Suspect, Timeline};
 pub(crate) use wakers::{Hop, Wakers};

@@ -22,8 +22,8 @@ use crate::record::counts::Arrived;
 use crate::record::sums::Sums;
 
 use keys::Keys;
+pub use recent::{Delay, Recorder, Trigger};
 pub(crate) use recent::{Recent, Suspect};
-pub use recent::{Recorder, Trigger};
 
 /// Sets whether programs send a timeline, and the minimum length in ns of intervals with a row
 /// of their own. A recorder also gets stretches that no interval follows.
@@ -279,6 +279,11 @@ impl<'a> Receiver<'a> {
     /// Calls `body` with the timeline so far.
     pub(crate) fn with_timeline<T>(&self, body: impl FnOnce(&mut Timeline) -> T) -> T {
         body(&mut self.timeline.borrow_mut())
+    }
+
+    /// Returns whether a recorder keeps the rows.
+    pub(crate) fn records(&self) -> bool {
+        self.timeline.borrow().recent.is_some()
     }
 
     /// Sets the end of the window, in ns of CLOCK_MONOTONIC.

@@ -6,8 +6,6 @@ use bpf::types::Tally;
 
 use super::sums::add;
 
-/// Number of parts at which user space joins parts in pairs.
-const MOST: usize = 64;
 /// Minimum length of a part, as a multiple of the time that it takes to end a part.
 const COST: u32 = 200;
 
@@ -22,6 +20,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// Number of parts at which user space joins parts in pairs.
+    pub(crate) const MOST: usize = 64;
     /// Initial length of a part, in ns.
     pub(crate) const SHORTEST_NS: u64 = 250_000_000;
 
@@ -56,7 +56,7 @@ impl Parts {
         self.ended.push((length, std::mem::take(&mut self.current)));
         self.since = now;
         let most = Duration::from_nanos(self.length) / COST;
-        if self.ended.len() >= MOST || took > most {
+        if self.ended.len() >= Parts::MOST || took > most {
             self.length *= 2;
             let odd = self.ended.len() % 2;
             // If the number of parts is odd, the first part stays unpaired.
@@ -97,7 +97,7 @@ mod tests {
         assert!(!parts.is_over(Parts::SHORTEST_NS));
         parts.begin(0);
         let mut now = 0;
-        for turn in 1..=MOST as u64 {
+        for turn in 1..=Parts::MOST as u64 {
             assert!(
                 !parts.is_over(now + Parts::SHORTEST_NS - 1)
                     && parts.is_over(now + Parts::SHORTEST_NS)
@@ -108,7 +108,7 @@ mod tests {
         }
         assert!(!parts.is_over(now + Parts::SHORTEST_NS));
         let ended = parts.ended();
-        assert_eq!(ended.len(), MOST / 2);
+        assert_eq!(ended.len(), Parts::MOST / 2);
         assert_eq!(
             (ended[1].0, ended[1].1.events),
             (2 * Parts::SHORTEST_NS, 3 + 4)

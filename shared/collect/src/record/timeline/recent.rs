@@ -6,7 +6,7 @@ use std::ops::Range;
 use bpf::types::{LaneEvent, NameEvent, StackKey};
 use capture::{LanePart, LaneSample};
 use loader::iterators::copy;
-use profile::{Shares, State};
+use profile::Shares;
 
 use super::Rows;
 use super::keys::Keys;
@@ -25,23 +25,46 @@ pub struct Recorder {
     pub counts_runnable: bool,
 }
 
-/// A wait that ends the recording: a thread stays in a state for a time.
+/// A wait that ends the recording: a thread stays off the CPU for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// State of the thread: blocked while it has work, or runnable.
-    pub state: State,
+    /// Kind of the wait.
+    pub delay: Delay,
     /// Minimum length of the wait, in ns.
     pub least_ns: u64,
 }
 
+/// Kind of the waits that set off a trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// The thread is blocked while it has work.
+    Blocked,
+    /// The thread waits for a CPU.
+    Runnable,
+}
+
+impl Delay {
+    /// Returns the name, such as `blocked`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Delay::Blocked => "blocked",
+            Delay::Runnable => "runnable",
+        }
+    }
+}
+
 impl Trigger {
+    /// Returns the length of the wait of a part, in ns.
+    pub(crate) fn length_ns(&self, part: &LanePart) -> u64 {
+        match self.delay {
+            Delay::Blocked => part.blocked_ns,
+            Delay::Runnable => part.runnable_ns,
+        }
+    }
+
     fn may_fire(&self, part: &LanePart) -> bool {
-        let length_ns = match self.state {
-            State::Blocked => part.blocked_ns,
-            State::Runnable => part.runnable_ns,
-            State::Running => 0,
-        };
-        length_ns >= self.least_ns
+        self.length_ns(part) >= self.least_ns
     }
 }
 
@@ -114,7 +137,7 @@ impl Recent {
         std::mem::take(&mut self.suspects)
     }
 
-    /// Gives back a wait whose stacks have not arrived.
+    /// Returns a wait, whose stacks have not arrived, to the suspects.
     pub(crate) fn return_suspect(&mut self, suspect: Suspect) {
         self.suspects.push_back(suspect);
     }
