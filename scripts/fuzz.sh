@@ -17,7 +17,7 @@ for target in "${targets[@]}"; do
 	mkdir -p "fuzz/corpus/$target"
 done
 SYSTEMSCOPE_FUZZ_SEEDS=$PWD/fuzz/corpus cargo test --quiet --locked \
-	--package unwind --test hostile --package symbolize --package capture --test tampered \
+	--package systemscope-unwind --test hostile --package systemscope-symbolize --package systemscope-capture --test tampered \
 	seeds_for_the_fuzz_target
 
 # No input may take longer than 2 s, or more than 512 MiB.

@@ -79,7 +79,7 @@ judge() {
 		name=${test%%::*} list=$work/unchanged.tsv
 		if [[ $name == */* ]]; then
 			list=$work/changed.tsv
-			list_programs in_copy "$cargo" test -p "${name%/*}" --test "${name#*/}" \
+			list_programs in_copy "$cargo" test -p "*${name%/*}" --test "${name#*/}" \
 				>"$list" 2>>"$log" || { echo "$name does not build" && return 1; }
 		fi
 		passes "$list" "$work/changed" "$test" && continue
@@ -107,7 +107,7 @@ mkdir "$work/tree"
 git ls-files -z --cached --others --exclude-standard |
 	tar -c --null -T - --ignore-failed-read | tar -xm -C "$work/tree"
 build_tools "$work/unchanged" >>"$log" 2>&1
-mapfile -t packages < <(field Caught-by "${chosen[@]}" | sed -n 's,/.*,,; T; s,^,-p,p' | sort -u)
+mapfile -t packages < <(field Caught-by "${chosen[@]}" | sed -n 's,/.*,,; T; s,^,-p*,p' | sort -u)
 list_programs "$cargo" test --test '*' -p systemscope-tests "${packages[@]}" >"$work/unchanged.tsv"
 
 missed=0
