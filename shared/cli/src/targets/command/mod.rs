@@ -1,5 +1,6 @@
 //! A command that the tool starts and measures.
 
+mod accounts;
 mod spawn;
 mod user;
 

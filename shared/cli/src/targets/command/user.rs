@@ -1,11 +1,12 @@
 //! The user that a command runs as, and the privileges that it must not inherit from root.
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::os::fd::RawFd;
 
 use nix::unistd::{self, Gid, Uid};
 
+use super::accounts::Account;
 use crate::arch::IOCTLS;
 
 /// A user to run a command as.
@@ -25,24 +26,17 @@ impl User {
     /// # Errors
     /// No user has this name, or the user database cannot be read.
     pub fn named(name: &str) -> Result<User, String> {
-        let find = || -> nix::Result<Option<User>> {
-            let Some(found) = unistd::User::from_name(name)? else {
-                return Ok(None);
-            };
-            let text = CString::new(name).map_err(|_| nix::Error::EINVAL)?;
-            Ok(Some(User {
+        match Account::named(name) {
+            Ok(Some(account)) => Ok(User {
                 name: name.to_owned(),
-                uid: found.uid,
-                gid: found.gid,
-                groups: unistd::getgrouplist(&text, found.gid)?,
-                home: found.dir.into(),
-                shell: found.shell.into(),
-            }))
-        };
-        match find() {
-            Ok(Some(user)) => Ok(user),
+                uid: Uid::from_raw(account.uid),
+                gid: Gid::from_raw(account.gid),
+                groups: account.groups.into_iter().map(Gid::from_raw).collect(),
+                home: account.home.into(),
+                shell: account.shell.into(),
+            }),
             Ok(None) => Err("there is no such user; `getent passwd` lists all users".to_owned()),
-            Err(error) => Err(format!("cannot look up the user: {}", error.desc())),
+            Err(error) => Err(format!("cannot look up the user: {error}")),
         }
     }
 
