@@ -2,7 +2,8 @@
 # install.sh FROM PREFIX NAME...: installs systemscope and a link to it for each other tool,
 # with manual pages and completions for shells. It becomes root if the folder requires it. DEBUG
 # may name a folder with the program and its line tables. The script then installs that program,
-# and puts the line tables into the folder that debuggers search.
+# and puts the line tables into the folder that debuggers search. GROUP may name a group. Its
+# members, and nobody else, can then run the tools without being root.
 set -euo pipefail
 from=$1 prefix=$2
 shift 2
@@ -41,6 +42,13 @@ if [[ -n ${DEBUG:-} ]]; then
 fi
 
 "${as_root[@]}" install -D -m 755 "$program" "$prefix/bin/systemscope"
+if [[ -n ${GROUP:-} ]]; then
+	capabilities=cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search,cap_checkpoint_restore
+	getent group "$GROUP" >/dev/null || "${as_root[@]}" groupadd --system "$GROUP"
+	"${as_root[@]}" chgrp "$GROUP" "$prefix/bin/systemscope"
+	"${as_root[@]}" chmod 750 "$prefix/bin/systemscope"
+	"${as_root[@]}" setcap "$capabilities+ep" "$prefix/bin/systemscope"
+fi
 for name in "$@"; do
 	# A link replaces a tool that an older version installed as a program.
 	[[ $name == systemscope ]] ||

@@ -22,7 +22,7 @@ pub use cpus::{online_cpus, run_here, run_on_each};
 pub use error::{Context, Error, Result};
 pub use kernel::{Feature, Kernel, are_kernel_addresses_public, kernel_calls, kernel_names};
 pub use object::{LoadedObject, OpenObject, Variable};
-pub use preflight::{capabilities, check_privileges};
+pub use preflight::{Capability, capabilities, check_privileges};
 pub use sampling::{Event, Samplers};
 pub use targets::{
     AwaitedCgroup, Cgroup, CgroupList, CgroupMount, Container, ProcessHandle, ProcessNames,

@@ -7,11 +7,14 @@ use std::path::Path;
 use crate::{Error, Result};
 
 /// Capabilities of include/uapi/linux/capability.h.
+const CAP_DAC_READ_SEARCH: u32 = 2;
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYS_RESOURCE: u32 = 24;
 const CAP_SYSLOG: u32 = 34;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
+const CAP_CHECKPOINT_RESTORE: u32 = 40;
 
 /// File of the kernel's types.
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -35,22 +38,66 @@ pub fn check_privileges() -> Result<()> {
     Ok(())
 }
 
-/// Returns each capability that the suite uses, and whether this process has it.
+/// A capability that the suite uses.
+pub struct Capability {
+    /// Name, as in capabilities(7).
+    pub name: &'static str,
+    /// The tools that need the capability and their purpose, in words.
+    pub purpose: &'static str,
+    /// Whether this process has the capability.
+    pub held: bool,
+}
+
+/// Returns the capabilities that the suite uses: first those without which no tool runs, then those
+/// that add names or features.
 #[must_use]
-pub fn capabilities() -> [(&'static str, bool); 5] {
+pub fn capabilities() -> Vec<Capability> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     capabilities_of(effective_capabilities(&status))
 }
 
-fn capabilities_of(effective: u64) -> [(&'static str, bool); 5] {
+fn capabilities_of(effective: u64) -> Vec<Capability> {
+    let capability = |(name, number, purpose): (_, u32, _)| Capability {
+        name,
+        purpose,
+        held: effective & (1 << number) != 0,
+    };
     [
-        ("CAP_BPF", CAP_BPF),
-        ("CAP_PERFMON", CAP_PERFMON),
-        ("CAP_SYS_PTRACE", CAP_SYS_PTRACE),
-        ("CAP_SYSLOG", CAP_SYSLOG),
-        ("CAP_SYS_ADMIN", CAP_SYS_ADMIN),
+        ("CAP_BPF", CAP_BPF, "every tool: loads BPF programs"),
+        ("CAP_PERFMON", CAP_PERFMON, "every tool: traces threads"),
+        (
+            "CAP_SYS_PTRACE",
+            CAP_SYS_PTRACE,
+            "tools with stacks: reads memory and mappings of other users' processes",
+        ),
+        (
+            "CAP_SYSLOG",
+            CAP_SYSLOG,
+            "tools with stacks: names kernel functions where kptr_restrict hides addresses",
+        ),
+        (
+            "CAP_DAC_READ_SEARCH",
+            CAP_DAC_READ_SEARCH,
+            "tools with stacks: reads programs and libraries that only their owner may read",
+        ),
+        (
+            "CAP_CHECKPOINT_RESTORE",
+            CAP_CHECKPOINT_RESTORE,
+            "tools with stacks: reads programs and libraries that were deleted or replaced",
+        ),
+        (
+            "CAP_SYS_RESOURCE",
+            CAP_SYS_RESOURCE,
+            "every tool before Linux 5.11: locks the memory of maps",
+        ),
+        (
+            "CAP_SYS_ADMIN",
+            CAP_SYS_ADMIN,
+            "--user, with CAP_SETUID and CAP_SETGID: runs a command as another user",
+        ),
     ]
-    .map(|(name, capability)| (name, effective & (1 << capability) != 0))
+    .map(capability)
+    .into()
 }
 
 fn effective_capabilities(status: &str) -> u64 {

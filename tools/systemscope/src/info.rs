@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{CommandLine, Output};
 use formats::FORMATS;
-use loader::{Event, Feature, Kernel};
+use loader::{Capability, Event, Feature, Kernel};
 use rustix::process::{Resource, getrlimit};
 
 /// Print the facts about this machine that a fault report needs.
@@ -33,7 +33,10 @@ fn write(writer: &mut dyn Write) -> io::Result<()> {
     line("machine", &machine())?;
     line("distribution", &distribution())?;
     line("privileges", &describe(loader::check_privileges()))?;
-    line("capabilities", &capabilities())?;
+    for Capability { name, purpose, held } in loader::capabilities() {
+        let held = if held { "held" } else { "missing" };
+        line(name, &format!("{held}; {purpose}"))?;
+    }
     for (name, file) in [
         ("kptr_restrict", "kernel/kptr_restrict"),
         ("perf_event_paranoid", "kernel/perf_event_paranoid"),
@@ -105,21 +108,6 @@ fn distribution() -> String {
 fn setting(file: &str) -> String {
     let text = fs::read_to_string(format!("/proc/sys/{file}"));
     text.map_or("unknown".to_owned(), |text| text.trim().to_owned())
-}
-
-/// Returns the useful capabilities that this process has, and the useful capabilities that it
-/// lacks.
-fn capabilities() -> String {
-    let named = |wanted: bool| {
-        let capabilities = loader::capabilities().into_iter();
-        let named = capabilities.filter(|(_, has)| *has == wanted);
-        named.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
-    };
-    match (named(true).as_str(), named(false).as_str()) {
-        (has, "") => has.to_owned(),
-        ("", _) => "none".to_owned(),
-        (has, lacking) => format!("{has}; missing: {lacking}"),
-    }
 }
 
 fn hardware_counters() -> &'static str {
