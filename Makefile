@@ -19,6 +19,9 @@ SECONDS   ?= 600
 WHAT      ?=
 # For `make install`: 1 also installs line tables of the tools, for debuggers.
 DEBUG     ?=
+# For `make install`: 1 lets members of GROUP run the tools without being root.
+SETCAP    ?=
+GROUP     ?= systemscope
 
 TOOLS := $(notdir $(wildcard tools/*))
 
@@ -35,9 +38,9 @@ HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
 C_FILES = $(shell find bpf tests -path tests/pypi -prune -o -name '*.[ch]' -print | sort)
-SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh) scripts/kernels/init .ci/run shared/capture/generate/proto.sh
+SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh packaging/debian/p*) scripts/kernels/init .ci/run shared/capture/generate/proto.sh
 
-.PHONY: help packages build install run test test-all test-kernels truth bench abuse soak tables mutants \
+.PHONY: help packages build install dist dist-check run test test-all test-kernels truth bench abuse soak tables mutants \
 	fuzz lint deny proto picture clean
 .NOTPARALLEL:
 
@@ -62,7 +65,10 @@ help:
 	@echo 'make proto                   generates the messages of capture files'
 	@echo 'make picture                 draws the flame graph of README.md (needs Chromium)'
 	@echo 'make install                 $(TOOLS)'
-	@echo '                             into PREFIX=$(PREFIX); with DEBUG=1 also their line tables'
+	@echo '                             into PREFIX=$(PREFIX); with DEBUG=1 also their line tables;'
+	@echo '                             with SETCAP=1 for members of GROUP=$(GROUP) without root'
+	@echo 'make dist                    a release: archive, packages and image, in target/dist-out'
+	@echo 'make dist-check              whether these install and run elsewhere (needs the network)'
 	@echo 'make build, lint, clean      as the names say'
 	@echo 'Missing system packages are installed first; sudo is asked where root is needed.'
 
@@ -76,8 +82,16 @@ build: packages
 
 install: build
 	@$(if $(DEBUG),$(CARGO) build --profile debuggable -p systemscope --locked)
-	@DEBUG='$(if $(DEBUG),$(TARGET)/debuggable)' \
+	@DEBUG='$(if $(DEBUG),$(TARGET)/debuggable)' GROUP='$(if $(SETCAP),$(GROUP))' \
 		scripts/install.sh '$(BIN)' '$(DESTDIR)$(PREFIX)' $(TOOLS)
+
+dist:
+	@scripts/packages.sh dist
+	@scripts/dist/build.sh '$(TARGET)/dist-out' $(TOOLS)
+
+# Builds a second time in another folder, and compares. Installs into fresh systems.
+dist-check: dist
+	@CARGO='$(CARGO)' scripts/as-root.sh scripts/dist/check.sh '$(TARGET)/dist-out' $(TOOLS)
 
 run: build
 	@PID='$(PID)' DURATION='$(DURATION)' FREQ='$(FREQ)' MIN_BLOCK='$(MIN_BLOCK)' BIN='$(BIN)' \

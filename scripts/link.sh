@@ -6,6 +6,8 @@ shift 2
 
 mkdir -p "$folder"
 for program in systemscope systemscope-demo; do
+	# A release has no demo.
+	[[ -e $from/$program ]] || continue
 	ln -f "$from/$program" "$folder/$program" 2>/dev/null || cp -f "$from/$program" "$folder/"
 done
 for name in "$@"; do

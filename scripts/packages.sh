@@ -7,6 +7,7 @@
 #     packages.sh truth          `make truth`; also packages from PyPI
 #     packages.sh lint           `make lint`; also packages from npm
 #     packages.sh kernels        `make test-kernels`
+#     packages.sh dist           `make dist` and `make dist-check`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
@@ -129,6 +130,20 @@ if [[ $purpose == lint ]]; then
 	has shellcheck || need shellcheck ShellCheck shellcheck
 	has node || need nodejs nodejs nodejs
 	has npm || need npm npm npm
+fi
+
+if [[ $purpose == dist ]]; then
+	has busybox || need busybox-static busybox busybox
+	has dpkg-deb || need dpkg dpkg dpkg
+	has git || need git git git
+	has jq || need jq jq jq
+	has podman || need podman podman podman
+	has rpmbuild || need rpm rpm-build rpm-tools
+	has zstd || need zstd zstd zstd
+	# For the check.
+	has lintian || need lintian lintian lintian
+	has mmdebstrap || need mmdebstrap mmdebstrap mmdebstrap
+	has musl-gcc || need musl-tools musl-gcc musl
 fi
 
 install_missing() {
