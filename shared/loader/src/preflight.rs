@@ -44,7 +44,7 @@ pub struct Capability {
     pub name: &'static str,
     /// The tools that need the capability and their purpose, in words.
     pub purpose: &'static str,
-    /// Whether this process has the capability.
+    /// True if this process has the capability.
     pub held: bool,
 }
 

@@ -78,7 +78,7 @@ impl Account {
     }
 }
 
-/// What `getent` says of a key.
+/// Answer of `getent` for a key.
 enum Answer {
     Entry(String),
     Missing,
