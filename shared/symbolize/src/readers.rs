@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use crate::budget::Allowance;
 use crate::charged;
+use crate::naming::files::debug_files::DebugFileSearch;
+use crate::naming::files::find_at_offsets;
 use crate::naming::files::sources::Sources;
-use crate::naming::files::{debug_files, find_at_offsets};
 use crate::naming::perf_map;
 use crate::naming::wanted::Wanted;
 use crate::process::memory_image;
@@ -25,8 +26,10 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let allowance = Allowance::alone();
     let elf = charged::read(file, &allowance)?;
     let nowhere = Path::new("/dev/null/nowhere");
-    let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]).unwrap_or_default();
-    let separate = separate
+    let search = DebugFileSearch::new(vec![nowhere.to_owned()]);
+    let separate = search.find(&elf, nowhere, Sources::None);
+    let file = separate.unwrap_or_default().file;
+    let separate = file
         .as_ref()
         .map(|file| charged::read(file, &allowance));
     let separate = separate.transpose()?;
