@@ -1,7 +1,7 @@
 //! Names locations, within one budget of work for all of them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use profile::ModuleKind;
@@ -108,7 +108,7 @@ impl Namer {
             let separate = file
                 .as_ref()
                 .and_then(|file| charged::read(file, &allowance).ok());
-            let found = find_at_offsets(&elf, separate.as_ref(), offsets, self.sources)?;
+            let found = find_at_offsets(&elf, separate.as_ref(), &mapped.path, offsets, self.sources)?;
             Ok((mapped.module.with_build_id(elf.build_id()), found))
         });
         let is_left_out = self.settle(&allowance, &path, losses);
@@ -182,7 +182,7 @@ impl Namer {
         let read = vdso::image().and_then(|file| {
             let allowance = Allowance::alone();
             let elf = charged::read(&file, &allowance)?;
-            let found = find_at_offsets(&elf, None, offsets, Sources::None)?;
+            let found = find_at_offsets(&elf, None, Path::new(""), offsets, Sources::None)?;
             Ok((elf.build_id(), found))
         });
         match read {
