@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, absolute};
 use std::sync::Arc;
 
+use collect::DebugFiles;
 use debuginfod::{Cache, Choice, Environment, Fetcher, Settings, Summary};
 
 use crate::error::{say, usage};
@@ -46,6 +47,18 @@ pub fn check_debuginfod(tool: &str, choice: &Choice) -> anyhow::Result<Choice> {
         Some(_) => choice.clone(),
         None => Choice::Off,
     })
+}
+
+/// Says that the tool waits, if debug files have not arrived yet.
+pub(crate) fn announce_wait(tool: &str, fetcher: &Fetcher) {
+    let pending = fetcher.pending() as u64;
+    if pending > 0 {
+        say(format_args!(
+            "{tool}: waiting for {}, at most {} s",
+            count(pending, "debug file"),
+            fetcher.patience().as_secs()
+        ));
+    }
 }
 
 /// Returns a line about what was fetched and what was not; `None` if there is nothing to say.

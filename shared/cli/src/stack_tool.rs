@@ -19,8 +19,8 @@ use crate::meta;
 use crate::output::streamed::StreamedCapture;
 use crate::recording::{self, Triggers};
 use crate::{
-    CommandLine, ControlFlags, DebuginfodFlags, Destinations, DurationFlags, HeldCommand, Next, Output, OutputFlags,
-    Planned, TargetFlags, Window, conclude, nobody_named, run,
+    CommandLine, ControlFlags, DebuginfodFlags, Destinations, DurationFlags, HeldCommand, Next,
+    Output, OutputFlags, Planned, TargetFlags, Window, conclude, nobody_named, run,
 };
 
 /// Flags that every tool that counts by stack has.
@@ -256,6 +256,9 @@ fn measure_and_write<Tool: StackTool>(
     let remark = tool.remark(&collected.total());
     let nobody = collected.unseen_thread_name().map(nobody_named);
     let weigh = |tally: &Tally| tool.weigh(tally);
+    if let Some(fetcher) = debug_files {
+        debug_files::announce_wait(Tool::NAME, fetcher);
+    }
     let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), meta.window, weigh);
     tool.retain(&mut named.profile);
     meta.bursts = std::mem::take(&mut named.profile.meta.bursts);

@@ -128,9 +128,11 @@ impl Entry<'_> {
             return Cached::Unknown;
         };
         if metadata.len() > 0 {
-            return match self.build_id.is_of(&file) {
-                true => Cached::File(file),
-                false => Cached::Unknown,
+            let is_from_build = self.build_id.is_of(&file);
+            return if is_from_build {
+                Cached::File(file)
+            } else {
+                Cached::Unknown
             };
         }
         let age = metadata.modified().map(|time| {

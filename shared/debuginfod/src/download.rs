@@ -60,7 +60,10 @@ impl Client {
         entry: &Entry<'_>,
         mut allow: impl FnMut(u64) -> Result<(), Failure>,
     ) -> Result<(Partial, u64), Failure> {
-        let url = format!("{}/buildid/{build_id}/debuginfo", server.trim_end_matches('/'));
+        let url = format!(
+            "{}/buildid/{build_id}/debuginfo",
+            server.trim_end_matches('/')
+        );
         let agent = self.agent.get_or_init(|| self.agent());
         let request = agent.get(&url).config();
         // A redirect must not lead from TLS to a connection that anybody can change.
@@ -76,7 +79,11 @@ impl Client {
         self.check_size(claimed.unwrap_or(0))?;
 
         let partial = entry.begin().map_err(|error| cache_failed(&error))?;
-        let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
+        let mut body = response
+            .into_body()
+            .into_with_config()
+            .limit(u64::MAX)
+            .reader();
         let mut pace = Pace::new(self.settings.stall);
         let mut piece = vec![0; PIECE];
         let mut size = 0;

@@ -61,7 +61,9 @@ struct State {
 
 enum Progress {
     /// The file is not there yet. The caller has waited for it if `is_late` is true.
-    Pending { is_late: bool },
+    Pending {
+        is_late: bool,
+    },
     Done(Option<File>),
 }
 
@@ -84,6 +86,15 @@ impl Fetcher {
                 changed: Condvar::new(),
             }),
         }
+    }
+
+    /// Returns the number of files that have not arrived yet.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        let state = self.shared.state();
+        let files = state.files.values();
+        let pending = files.filter(|progress| matches!(progress, Progress::Pending { .. }));
+        pending.count()
     }
 
     /// Returns the counts since the last call.
@@ -195,7 +206,10 @@ impl Shared {
         match worker.spawn(move || shared.work()) {
             Ok(_) => state.workers += 1,
             Err(error) if state.workers == 0 => {
-                note(&mut state.summary, format!("no thread could be started: {error}"));
+                note(
+                    &mut state.summary,
+                    format!("no thread could be started: {error}"),
+                );
                 state.summary.failed += state.wanted.len() as u64;
                 for build_id in std::mem::take(&mut state.wanted) {
                     state.files.insert(build_id, Progress::Done(None));
@@ -254,7 +268,9 @@ impl Shared {
         // Another tool of the suite may be fetching the file: wallclock runs two of them.
         while !entry.lock() {
             if self.state().is_closed {
-                return Err(Failure::Failed(format!("{build_id}: another tool fetches it")));
+                return Err(Failure::Failed(format!(
+                    "{build_id}: another tool fetches it"
+                )));
             }
             thread::sleep(LOCK_INTERVAL);
         }
@@ -267,7 +283,9 @@ impl Shared {
                 failure = Failure::Failed(format!("{server}: it did not answer before"));
                 continue;
             }
-            let fetched = self.client.fetch(server, build_id, &entry, |bytes| self.take(bytes));
+            let fetched = self
+                .client
+                .fetch(server, build_id, &entry, |bytes| self.charge(bytes));
             match fetched {
                 Ok((partial, size)) => {
                     let file = entry.finish(partial).map_err(failed)?;
@@ -293,7 +311,7 @@ impl Shared {
     }
 
     /// Charges for bytes of a download.
-    fn take(&self, bytes: u64) -> Result<(), Failure> {
+    fn charge(&self, bytes: u64) -> Result<(), Failure> {
         let mut state = self.state();
         state.bytes += bytes;
         if state.is_closed {

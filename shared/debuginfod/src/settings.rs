@@ -204,7 +204,10 @@ fn servers_in(folder: &Path) -> Vec<String> {
 /// Returns the URLs of http and https in a list. Leaves out what else elfutils accepts there, such
 /// as `ima:enforcing`.
 fn usable(list: &str) -> Vec<String> {
-    own(list.split_whitespace().filter(|url| is_supported(url)).collect())
+    own(list
+        .split_whitespace()
+        .filter(|url| is_supported(url))
+        .collect())
 }
 
 fn own(urls: Vec<&str>) -> Vec<String> {
@@ -243,7 +246,10 @@ mod tests {
             let settings = Settings::new(&choice, &environment(variable, folder.path()));
             settings.map(|settings| settings.map_or(Vec::new(), |settings| settings.servers))
         };
-        let two = ["https://one.example/".to_owned(), "http://two:8002".to_owned()];
+        let two = [
+            "https://one.example/".to_owned(),
+            "http://two:8002".to_owned(),
+        ];
         assert_eq!(servers(Choice::Environment, set).unwrap(), two);
         assert_eq!(servers(Choice::Configured, set).unwrap(), two);
         assert!(servers(Choice::Off, set).unwrap().is_empty());
@@ -253,7 +259,11 @@ mod tests {
         assert!(servers(Choice::Environment, |_| None).unwrap().is_empty());
         let unknown = servers(Choice::Configured, |_| None).unwrap_err();
         assert!(unknown.contains("give --debuginfod=URLS"), "{unknown}");
-        for (name, urls) in [("b.urls", "http://b\n"), ("a.urls", "http://a"), ("c", "http://c")] {
+        for (name, urls) in [
+            ("b.urls", "http://b\n"),
+            ("a.urls", "http://a"),
+            ("c", "http://c"),
+        ] {
             fs::write(folder.path().join(name), urls).unwrap();
         }
         let found = servers(Choice::Configured, |_| None).unwrap();
@@ -268,7 +278,13 @@ mod tests {
             assert_eq!(choice.to_text().as_deref(), Some(text));
         }
         assert_eq!(Choice::Environment.to_text(), None);
-        for bad in ["on", "ftp://a", "http://a file:///b", "http://", "http://a?b"] {
+        for bad in [
+            "on",
+            "ftp://a",
+            "http://a file:///b",
+            "http://",
+            "http://a?b",
+        ] {
             assert!(Choice::parse(bad).is_err(), "{bad}");
         }
     }

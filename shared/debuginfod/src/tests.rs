@@ -130,7 +130,10 @@ fn get(fetcher: &Fetcher) -> Option<()> {
 fn summary(fetcher: &Fetcher, why: &str) -> Summary {
     let mut summary = fetcher.take_summary();
     let notes = std::mem::take(&mut summary.notes);
-    assert!(notes.first().is_none_or(|note| note.contains(why)), "{notes:?}");
+    assert!(
+        notes.first().is_none_or(|note| note.contains(why)),
+        "{notes:?}"
+    );
     assert_eq!(notes.is_empty(), why.is_empty());
     summary
 }
@@ -183,7 +186,10 @@ fn a_file_that_no_server_has_is_not_asked_for_again_at_once() {
     for _ in 0..2 {
         let fetcher = folder.fetcher(&[&server.url, &server.url]);
         assert_eq!(get(&fetcher), None);
-        assert_eq!(summary(&fetcher, "no server has abcdef0102030405").absent, 1);
+        assert_eq!(
+            summary(&fetcher, "no server has abcdef0102030405").absent,
+            1
+        );
         assert_eq!(server.requests(), 2);
     }
     assert_eq!(fs::metadata(folder.file()).unwrap().len(), 0);
@@ -239,7 +245,10 @@ fn servers_that_fail_leave_the_file_to_others_and_are_not_asked_again() {
     let fetcher = folder.fetcher(&[&closed, &broken.url]);
     assert_eq!(get(&fetcher), None);
     assert_eq!(summary(&fetcher, "status 500").failed, 1);
-    assert_eq!(fetcher.get(&[1; 8], Some(Instant::now() + LONG)).map(drop), None);
+    assert_eq!(
+        fetcher.get(&[1; 8], Some(Instant::now() + LONG)).map(drop),
+        None
+    );
     assert_eq!((fetcher.take_summary().failed, broken.requests()), (1, 2));
     // What failed may work the next time.
     let server = Server::with(DEBUG_FILE.clone());

@@ -29,9 +29,7 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let search = DebugFileSearch::new(vec![nowhere.to_owned()]);
     let separate = search.find(&elf, nowhere, Sources::None);
     let file = separate.unwrap_or_default().file;
-    let separate = file
-        .as_ref()
-        .map(|file| charged::read(file, &allowance));
+    let separate = file.as_ref().map(|file| charged::read(file, &allowance));
     let separate = separate.transpose()?;
     let found = find_at_offsets(&elf, separate.as_ref(), nowhere, offsets, Sources::None)?;
     let named = found.into_iter();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{
-    DebuginfodChoice, HeldCommand, Measured, Patience, Recorder, Request, RequestedTargets, Signals, StartAt,
-    monotonic_ns, sleep_until,
+    DebuginfodChoice, HeldCommand, Measured, Patience, Recorder, Request, RequestedTargets,
+    Signals, StartAt, monotonic_ns, sleep_until,
 };
 use profile::Ending;
 use report::Cpus;

@@ -19,9 +19,9 @@ use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
 use process::Process;
-use symbolize::DebugFiles;
 use profile::{RowMap, Table, ThreadId};
 use rustix::event::epoll;
+use symbolize::DebugFiles;
 
 use crate::record::LeftOut;
 use crate::record::StackChoice;

@@ -46,7 +46,9 @@ pub(crate) fn find_at_offsets<'f>(
     let debug = [Some(elf), separate].into_iter().flatten();
     let mut debug = debug.filter(|elf| sources != Sources::None && has_debug_information(elf));
     // If the debug information is invalid, symbols can still be found.
-    let places = debug.next_back().map(|elf| places(elf, path, &wanted, sources));
+    let places = debug
+        .next_back()
+        .map(|elf| places(elf, path, &wanted, sources));
     let places = places.and_then(Result::ok).unwrap_or_default();
     let found = addresses.into_iter().map(|(offset, address)| {
         let index = wanted.first_from(address);

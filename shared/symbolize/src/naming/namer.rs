@@ -108,7 +108,8 @@ impl Namer {
             let separate = file
                 .as_ref()
                 .and_then(|file| charged::read(file, &allowance).ok());
-            let found = find_at_offsets(&elf, separate.as_ref(), &mapped.path, offsets, self.sources)?;
+            let found =
+                find_at_offsets(&elf, separate.as_ref(), &mapped.path, offsets, self.sources)?;
             Ok((mapped.module.with_build_id(elf.build_id()), found))
         });
         let is_left_out = self.settle(&allowance, &path, losses);
