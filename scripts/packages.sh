@@ -83,6 +83,11 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has python3 || need python3 python3 python
 	# Targets whose stacks the tests check, and a debugger to compare with.
 	has gdb || need gdb gdb gdb
+	# GNU dwp knows no DWARF 5.
+	has llvm-dwp || need llvm llvm llvm
+	# A server of debug files, and its client to compare with.
+	has debuginfod || need debuginfod elfutils-debuginfod debuginfod
+	has debuginfod-find || need debuginfod elfutils-debuginfod-client elfutils
 	has go || need golang-go golang go
 	has javac || need default-jdk-headless java-devel jdk-openjdk
 	has mariadb-install-db || need mariadb-server-core mariadb-server mariadb

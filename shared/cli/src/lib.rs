@@ -37,6 +37,7 @@
 //! ```
 
 mod arch;
+mod debug_files;
 mod error;
 mod flags;
 mod memory;
@@ -49,13 +50,15 @@ mod targets;
 mod window;
 
 pub use collect::Recorder;
+pub use debug_files::check_debuginfod;
+pub use debuginfod::Choice as DebuginfodChoice;
 pub use error::{reason, run, say, usage};
 pub use flags::{
-    CgroupFlags, Chosen, CommandFlags, ControlFlags, DurationFlags, FormatFlags, FrameFlags,
-    HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags, RecorderFlags,
-    Request, RequestedTargets, StackFlags, TargetFlags, ThreadNameFlags, TimelineFlags,
-    VersionFlag, WaitFlags, WalkFlags, check_processes, check_threads, check_width, nobody_named,
-    values,
+    CgroupFlags, Chosen, CommandFlags, ControlFlags, DebuginfodFlags, DurationFlags, FormatFlags,
+    FrameFlags, HelpFlag, IntervalFlags, Measured, OutputFlags, PinnedMapFlags, ProcessFlags,
+    RecorderFlags, Request, RequestedTargets, StackFlags, TargetFlags, ThreadNameFlags,
+    TimelineFlags, VersionFlag, WaitFlags, WalkFlags, check_processes, check_threads, check_width,
+    nobody_named, values,
 };
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;

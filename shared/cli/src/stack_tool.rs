@@ -3,21 +3,24 @@
 use std::os::fd::AsFd;
 use std::os::unix::process::parent_id;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use bpf::types::Tally;
 use collect::{Collected, Session, StackChoice, WakersShown};
+use debuginfod::Fetcher;
 use export::Written;
 use loader::{Kernel, LoadedObject, OpenObject, TargetWatch, Targets};
 use profile::{Meta, Profile, State, Unit, Weight};
 
+use crate::debug_files;
 use crate::error::say;
 use crate::meta;
 use crate::output::streamed::StreamedCapture;
 use crate::recording::{self, Triggers};
 use crate::{
-    CommandLine, ControlFlags, Destinations, DurationFlags, HeldCommand, Next, Output, OutputFlags,
-    Planned, TargetFlags, Window, conclude, nobody_named, run,
+    CommandLine, ControlFlags, DebuginfodFlags, Destinations, DurationFlags, HeldCommand, Next,
+    Output, OutputFlags, Planned, TargetFlags, Window, conclude, nobody_named, run,
 };
 
 /// Flags that every tool that counts by stack has.
@@ -30,6 +33,8 @@ pub struct CommonFlags<'a> {
     pub duration: &'a DurationFlags,
     /// Socket to a controlling parent, if there is one.
     pub control: &'a ControlFlags,
+    /// Choice of servers with debug files.
+    pub debuginfod: &'a DebuginfodFlags,
     /// True if times are written in nanoseconds instead of microseconds.
     pub nanoseconds: bool,
 }
@@ -142,6 +147,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
             output: flags,
             duration,
             control,
+            debuginfod,
             ..
         } = tool.common();
         // A controlling parent has checked the targets. A target that ended since is no error.
@@ -155,6 +161,7 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let mut plan = tool.more_outputs();
         plan.extend(flags.plan()?);
         loader::check_privileges()?;
+        let debug_files = debug_files::fetcher(Tool::NAME, &debuginfod.choice())?;
         process::start_helper();
         let mut command = target.command().start()?;
         let own_files = command
@@ -167,10 +174,12 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
             duration.start_at,
             control.control_fd,
         )?;
+        let debug_files = debug_files.as_ref();
+        let held = command.as_mut();
         let outcome = if tool.stacks().recorder.is_some() {
-            record(&tool, &plan, destinations, &mut window, command.as_mut())
+            record(&tool, &plan, destinations, &mut window, held, debug_files)
         } else {
-            measure_and_write(&tool, destinations, &mut window, command.as_mut())
+            measure_and_write(&tool, destinations, &mut window, held, debug_files)
         };
         if outcome.is_ok() {
             for file in own_files.iter().flatten() {
@@ -189,11 +198,13 @@ fn record<Tool: StackTool>(
     mut destinations: Destinations,
     window: &mut Window,
     mut command: Option<&mut HeldCommand>,
+    debug_files: Option<&Arc<Fetcher>>,
 ) -> anyhow::Result<()> {
     window.watch_requests_to_write()?;
     let mut recording = 1;
     loop {
-        measure_and_write(tool, destinations, window, command.as_deref_mut())?;
+        let held = command.as_deref_mut();
+        measure_and_write(tool, destinations, window, held, debug_files)?;
         if !window.is_to_go_on() || plan.iter().any(|planned| planned.path.is_none()) {
             return Ok(());
         }
@@ -217,6 +228,7 @@ fn measure_and_write<Tool: StackTool>(
     mut destinations: Destinations,
     window: &mut Window,
     command: Option<&mut HeldCommand>,
+    debug_files: Option<&Arc<Fetcher>>,
 ) -> anyhow::Result<()> {
     let CommonFlags {
         output: flags,
@@ -231,7 +243,7 @@ fn measure_and_write<Tool: StackTool>(
     let is_whole = stacks.recorder.is_none() && !tool.removes_samples();
     let streams = stacks.timeline_least_ns.is_some() && is_whole;
     let streamed = streams.then(|| destinations.take_capture()).flatten();
-    let (collected, streamed) = measure(tool, window, command, &mut meta, streamed)?;
+    let (collected, streamed) = measure(tool, window, command, &mut meta, streamed, debug_files)?;
     if let (Some(start), Some(recorder)) = (collected.start_ns(), tool.stacks().recorder) {
         let stop = meta.window.start_ns + meta.window.length_ns;
         let measured_ns = meta.window.length_ns;
@@ -244,11 +256,20 @@ fn measure_and_write<Tool: StackTool>(
     let remark = tool.remark(&collected.total());
     let nobody = collected.unseen_thread_name().map(nobody_named);
     let weigh = |tally: &Tally| tool.weigh(tally);
+    if let Some(fetcher) = debug_files {
+        debug_files::announce_wait(Tool::NAME, fetcher);
+    }
     let mut named = collected.name(Tool::UNIT, tool.wakers_shown(), meta.window, weigh);
     tool.retain(&mut named.profile);
     meta.bursts = std::mem::take(&mut named.profile.meta.bursts);
     named.profile.meta = meta;
 
+    let fetched = debug_files.map(|fetcher| fetcher.take_summary());
+    let fetched = fetched.unwrap_or_default();
+    let fetched_line = debug_files::describe(&fetched);
+    if let Some(line) = &fetched_line {
+        window.report(&format!("debuginfod {line}"))?;
+    }
     window.report(&named.profile.losses.to_string())?;
     let options = flags.options(nanoseconds);
     // Standard output comes last: its reader may go away before the files are written.
@@ -265,7 +286,9 @@ fn measure_and_write<Tool: StackTool>(
     let left_out = written.iter().filter_map(Written::left_out);
     let lines =
         crate::output::diagnostics::lines(&named.profile, &named.diagnostics, flags.verbose);
-    let lines = lines.into_iter().chain(remark);
+    let lines = lines.into_iter().chain(fetched_line);
+    let notes = fetched.notes.into_iter().filter(|_| flags.verbose);
+    let lines = lines.chain(notes).chain(remark);
     for line in lines.chain(nobody).chain(left_out) {
         say(format_args!("{}: {line}", Tool::NAME));
     }
@@ -280,6 +303,7 @@ fn measure<Tool: StackTool>(
     mut command: Option<&mut HeldCommand>,
     meta: &mut Meta,
     capture: Option<Output>,
+    debug_files: Option<&Arc<Fetcher>>,
 ) -> anyhow::Result<(Collected, Option<StreamedCapture>)> {
     let kernel = Kernel::probe()?;
     let mut targets = tool.common().target.targets(command.as_deref());
@@ -293,6 +317,9 @@ fn measure<Tool: StackTool>(
     tool.configure(&mut object, &kernel)?;
     let object = object.load()?;
     let mut session = tool.attach(&object, &kernel, &targets)?;
+    if let Some(fetcher) = debug_files {
+        session.with_collector(&mut |it| it.set_debug_files(Arc::<Fetcher>::clone(fetcher)));
+    }
 
     let mut start = window.begin(targets.are_awaited())?;
     session.open_window(start, window.stop());

@@ -13,5 +13,5 @@ pub use record::{
     ClockSession, Collected, Collector, Delay, Detail, LeftOut, NEVER, OffCpuFilter, Question,
     Recorder, RowSink, SamplingSession, Session, SpanCollector, StackChoice, ThreadKind, Trigger,
 };
-pub use symbolize::Sources;
+pub use symbolize::{DebugFiles, Sources};
 pub use unwind_tables::{CallGraph, Languages, Space, Unwinder, Walking};

@@ -21,6 +21,8 @@ const FOR_NAMES: u64 = 4 << 30;
 /// Work for a run that also looks up source lines: 16 GiB, or 17 seconds. A Rust program with 40 MB
 /// of debug information takes a second if addresses are spread over the whole program.
 const FOR_SOURCES: u64 = 16 << 30;
+/// Work to find out what a file lacks: 64 MiB, or 64 ms.
+const FOR_A_REQUEST: u64 = 64 << 20;
 /// Minimum work of a file. Otherwise a hundred thousand empty files would take seconds for free.
 const EACH_FILE: u64 = 32 << 10;
 /// Work of each read, in addition to the bytes that it reads.
@@ -88,6 +90,11 @@ impl Allowance {
     /// without a run.
     pub(crate) fn alone() -> Self {
         Budget::new(true).allow(&[])
+    }
+
+    /// Returns the work to find out whether a file needs a debug file that is not on this machine.
+    pub(crate) fn brief() -> Self {
+        Self::new(0, FOR_A_REQUEST)
     }
 
     /// Charges the work of a read of this many bytes. Callers charge before they read.

@@ -26,6 +26,7 @@ mod losses;
 mod naming;
 mod process;
 pub mod readers;
+mod remote;
 mod symbolizer;
 
 pub use code::{CodeMapping, CodeSource};
@@ -36,4 +37,5 @@ pub use naming::files::sources::Sources;
 pub use naming::files::variables::{Data, Variable};
 pub use naming::interpreted::Interpreted;
 pub use naming::kernel::AskKernel;
+pub use remote::{DebugFiles, FindBuildId};
 pub use symbolizer::Symbolizer;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use crate::budget::Allowance;
 use crate::charged;
+use crate::naming::files::debug_files::DebugFileSearch;
+use crate::naming::files::find_at_offsets;
 use crate::naming::files::sources::Sources;
-use crate::naming::files::{debug_files, find_at_offsets};
 use crate::naming::perf_map;
 use crate::naming::wanted::Wanted;
 use crate::process::memory_image;
@@ -25,12 +26,12 @@ pub fn elf(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Arc<str>>> {
     let allowance = Allowance::alone();
     let elf = charged::read(file, &allowance)?;
     let nowhere = Path::new("/dev/null/nowhere");
-    let separate = debug_files::find(&elf, nowhere, &[nowhere.to_owned()]).unwrap_or_default();
-    let separate = separate
-        .as_ref()
-        .map(|file| charged::read(file, &allowance));
+    let search = DebugFileSearch::new(vec![nowhere.to_owned()]);
+    let separate = search.find(&elf, nowhere, Sources::None);
+    let file = separate.unwrap_or_default().file;
+    let separate = file.as_ref().map(|file| charged::read(file, &allowance));
     let separate = separate.transpose()?;
-    let found = find_at_offsets(&elf, separate.as_ref(), offsets, Sources::None)?;
+    let found = find_at_offsets(&elf, separate.as_ref(), nowhere, offsets, Sources::None)?;
     let named = found.into_iter();
     Ok(named
         .filter_map(|(offset, found)| Some((offset, found.symbol?.name)))
@@ -63,14 +64,15 @@ pub fn memory_image(memory: &File) -> Result<File> {
 pub type Line = (Arc<str>, u32);
 
 /// Looks up the source lines of offsets in an ELF file with debug information. The last line of an
-/// offset is that of the innermost inlined function.
+/// offset is that of the innermost inlined function. Reads no other file.
 ///
 /// # Errors
 /// The file is not an ELF file, or a symbol table cannot be read.
 pub fn sources(file: &File, offsets: &[u64]) -> Result<HashMap<u64, Vec<Line>>> {
+    let nowhere = Path::new("/dev/null/nowhere");
     let allowance = Allowance::alone();
     let elf = charged::read(file, &allowance)?;
-    let found = find_at_offsets(&elf, None, offsets, Sources::Inlined)?;
+    let found = find_at_offsets(&elf, None, nowhere, offsets, Sources::Inlined)?;
     let placed = found.into_iter().map(|(offset, found)| {
         let inlined = found.place.inlined.iter().map(|inlined| &inlined.source);
         let all = [&found.place.source].into_iter().chain(inlined);

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use profile::FrameKind;
 
@@ -17,6 +18,7 @@ use crate::naming::perf_map::PerfMaps;
 use crate::process::images::{Image, Images};
 use crate::process::open;
 use crate::process::processes::{Mapping, Processes};
+use crate::remote::DebugFiles;
 use process::Process;
 
 /// Lowest address that code of a program can have (`vm.mmap_min_addr`).
@@ -33,6 +35,9 @@ pub struct Symbolizer {
     perf_map_indexes: HashMap<Process, u32>,
     namer: Namer,
     losses: Losses,
+    /// Files with a located address, whose debug files were requested; `None` without a source of
+    /// debug files.
+    requested: Option<HashSet<u32>>,
 }
 
 impl Default for Symbolizer {
@@ -56,7 +61,22 @@ impl Symbolizer {
             perf_map_indexes: HashMap::new(),
             namer: Namer::new(directories),
             losses: Losses::default(),
+            requested: None,
         }
+    }
+
+    /// Sets the source of debug files that are not on this machine. A debug file is requested when
+    /// the first address of its program is located.
+    pub fn set_debug_files(&mut self, remote: Arc<dyn DebugFiles>) {
+        self.namer.set_debug_files(remote);
+        self.requested = Some(HashSet::new());
+    }
+
+    /// Lets [`Symbolizer::resolve`] wait for debug files from that source from now on, for all of
+    /// them together as long as the source says. Locations that were named before, without their
+    /// debug files, can be named again.
+    pub fn wait_for_debug_files(&mut self) {
+        self.namer.begin_to_wait();
     }
 
     /// Sets which source places are looked up.
@@ -131,10 +151,16 @@ impl Symbolizer {
         };
         let within = address - mapping.start;
         match mapping.image {
-            Image::File(file) => Location::File {
-                file,
-                offset: mapping.offset.saturating_add(within),
-            },
+            Image::File(file) => {
+                let requested = self.requested.as_mut();
+                if requested.is_some_and(|requested| requested.insert(file)) {
+                    self.namer.request_debug_file(file, &self.images);
+                }
+                Location::File {
+                    file,
+                    offset: mapping.offset.saturating_add(within),
+                }
+            }
             Image::Jit => self.locate_jit(process, address),
             Image::Vdso => Location::Vdso { offset: within },
             Image::Module(index) => Location::Module { index },

@@ -4,11 +4,14 @@
 
 mod common;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use common::{Running, Workshop, run, symbolizer};
-use symbolize::{Frame, Sources};
+use symbolize::{DebugFiles, FindBuildId, Frame, Sources};
 
 const SOURCE: &str = r#"
 #include <stdio.h>
@@ -112,6 +115,74 @@ fn symbols_in_the_stripped_program_itself_name_what_no_debug_file_does() {
     assert_eq!(found, ["[program]"]);
     assert_eq!(losses.unread_files, 1, "{losses:?}");
     assert!(losses.notes[0].contains(".gnu_debugdata"), "{losses:?}");
+}
+
+/// Source of one debug file, which arrives as soon as somebody waits for it.
+#[derive(Debug)]
+struct Remote {
+    file: PathBuf,
+    requested: Mutex<Vec<Vec<u8>>>,
+}
+
+impl DebugFiles for Remote {
+    fn request(&self, find: FindBuildId) {
+        self.requested.lock().unwrap().extend(find());
+    }
+
+    fn get(&self, build_id: &[u8], until: Option<Instant>) -> Option<File> {
+        assert_eq!(build_id[0], 0xab);
+        until.and_then(|_| File::open(&self.file).ok())
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+#[test]
+fn a_remote_debug_file_is_requested_at_once_if_nothing_here_has_its_symbols() {
+    let workshop = Workshop::new();
+    let whole = workshop.build("cc", SOURCE, "whole", &["-O1", "-g", BUILD_ID]);
+    let debug = workshop.path("remote");
+    let stripped = split(&workshop, &debug, BUILD_ID);
+    let without_lines = workshop.path("lineless");
+    objcopy(&["--strip-debug"], &[&whole, &without_lines]);
+    let with_mini = workshop.path("mini_inside");
+    std::fs::copy(&stripped, &with_mini).unwrap();
+    add_mini_debug_information(&workshop, &with_mini, &debug);
+    // The program, whether its debug file is requested without lines and with lines, and its names
+    // before the debug file arrives and afterwards.
+    for (program, requests, names) in [
+        (&stripped, [1, 1], ["[program]", "hidden"]),
+        (&whole, [0, 0], ["hidden"; 2]),
+        (&without_lines, [0, 1], ["hidden"; 2]),
+        (&with_mini, [0, 1], ["hidden"; 2]),
+    ] {
+        for (sources, requests) in [Sources::None, Sources::Lines].into_iter().zip(requests) {
+            let remote = Arc::new(Remote {
+                file: debug.clone(),
+                requested: Mutex::default(),
+            });
+            let mut symbolizer = symbolizer(&[]);
+            symbolizer.look_up_sources(sources);
+            symbolizer.set_debug_files(Arc::<Remote>::clone(&remote));
+            let running = Running::start(program);
+            let located = running.locate(&mut symbolizer);
+            running.locate(&mut symbolizer);
+            let requested = remote.requested.lock().unwrap().len();
+            assert_eq!(requested, requests, "{program:?}");
+            let before = common::names(&mut symbolizer, &located);
+            symbolizer.wait_for_debug_files();
+            let after = common::names(&mut symbolizer, &located);
+            assert_eq!([&*before[0], &*after[0]], names, "{program:?}");
+            let line = symbolizer.frame(located[0]).source.map(|it| it.line);
+            assert_eq!(
+                line,
+                (sources == Sources::Lines).then_some(4),
+                "{program:?}"
+            );
+        }
+    }
 }
 
 /// Compresses a section of a 64-bit file with zlib, as `elfcompress` does. The compressed bytes are

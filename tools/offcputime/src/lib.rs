@@ -23,6 +23,7 @@ impl StackTool for Arguments {
             output: &self.output,
             duration: &self.duration,
             control: &self.control,
+            debuginfod: self.stacks.debuginfod(),
             nanoseconds: self.nanoseconds,
         }
     }

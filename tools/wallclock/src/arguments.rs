@@ -133,6 +133,9 @@ pub struct Arguments {
     pub(crate) walk: cli::WalkFlags,
 
     #[command(flatten)]
+    pub(crate) debuginfod: cli::DebuginfodFlags,
+
+    #[command(flatten)]
     pub(crate) output: cli::FormatFlags,
 
     #[command(flatten)]

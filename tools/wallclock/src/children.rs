@@ -68,6 +68,8 @@ pub(crate) struct Child {
     gone: bool,
     /// Wait that set off a trigger, as text.
     triggered: Option<String>,
+    /// Debug files that were fetched and that were not, as text.
+    debug_files: Option<String>,
     first: Option<u64>,
     closed: bool,
     data: Option<JoinHandle<Result<Profile, capture::Error>>>,
@@ -80,6 +82,8 @@ pub(crate) struct Outcome {
     pub(crate) profile: Profile,
     /// Last lines on stderr, at most [`LINES_KEPT`].
     pub(crate) lines: Vec<String>,
+    /// Debug files that were fetched and that were not, as text, with the name of the child.
+    pub(crate) debug_files: Option<String>,
 }
 
 impl Child {
@@ -140,6 +144,7 @@ impl Child {
             open: false,
             gone: false,
             triggered: None,
+            debug_files: None,
             first: None,
             closed: false,
             data,
@@ -198,6 +203,9 @@ impl Child {
             let line = String::from_utf8_lossy(&line);
             let wait = line.strip_prefix("triggered ");
             self.triggered = (self.triggered.take()).or(wait.map(|it| it.trim_end().to_owned()));
+            let fetched = line.strip_prefix("debuginfod ");
+            self.debug_files =
+                (self.debug_files.take()).or(fetched.map(|it| it.trim_end().to_owned()));
             let first = line.strip_prefix("first ");
             self.first = self
                 .first
@@ -239,7 +247,12 @@ impl Child {
                 return Err(error).context(format!("cannot read the data of {name}"));
             }
         };
-        Ok(Outcome { profile, lines })
+        let debug_files = self.debug_files.take();
+        Ok(Outcome {
+            profile,
+            lines,
+            debug_files: debug_files.map(|it| format!("{name}: {it}")),
+        })
     }
 }
 

@@ -118,8 +118,12 @@ impl Run<'_> {
         } = self;
         let mut measurement =
             session::measure(arguments, targets, command.as_deref_mut(), signals)?;
-        if arguments.verbose {
-            let lines = (measurement.outcomes().into_iter()).flat_map(|outcome| &outcome.lines);
+        for outcome in measurement.outcomes() {
+            let lines = if arguments.verbose {
+                &outcome.lines[..]
+            } else {
+                outcome.debug_files.as_slice()
+            };
             for line in lines {
                 cli::say(line);
             }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cli::{
-    HeldCommand, Measured, Patience, Recorder, Request, RequestedTargets, Signals, StartAt,
-    monotonic_ns, sleep_until,
+    DebuginfodChoice, HeldCommand, Measured, Patience, Recorder, Request, RequestedTargets,
+    Signals, StartAt, monotonic_ns, sleep_until,
 };
 use profile::Ending;
 use report::Cpus;
@@ -120,12 +120,19 @@ fn spawn(arguments: &Arguments, targets: &Targets) -> anyhow::Result<[Child; 2]>
         min_block_us: arguments.min_block_us,
         short_are_sampled: arguments.min_block_us > 0 && arguments.recorder().is_none(),
     };
-    let spawn = |measured| Child::spawn(&request(arguments, targets, measured));
+    // One of the tools fetches a debug file, and the other finds it in the cache.
+    let debuginfod = cli::check_debuginfod("wallclock", &arguments.debuginfod.choice())?;
+    let spawn = |measured| Child::spawn(&request(arguments, targets, &debuginfod, measured));
     Ok([spawn(on_cpu)?, spawn(off_cpu)?])
 }
 
 /// Returns the request for one child.
-fn request(arguments: &Arguments, targets: &Targets, measured: Measured) -> Request {
+fn request(
+    arguments: &Arguments,
+    targets: &Targets,
+    debuginfod: &DebuginfodChoice,
+    measured: Measured,
+) -> Request {
     let (wait, cgroups) = (&arguments.wait, &arguments.cgroups);
     let targets = if cgroups.are_given() {
         RequestedTargets::of_cgroups(cgroups, wait, targets.awaits_members)
@@ -143,6 +150,7 @@ fn request(arguments: &Arguments, targets: &Targets, measured: Measured) -> Requ
         mount_namespace_map: arguments.maps.mount_namespaces(),
         walking: arguments.walk.walking(),
         sources: arguments.frames.sources(),
+        debuginfod: debuginfod.clone(),
         timeline_min_us: arguments.timeline_min_us(),
         recorder: arguments.recorder().map(|it| recorder(it, measured)),
     }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use cli::{CommandLine, Measured, Request, RequestedTargets};
+use cli::{CommandLine, DebuginfodChoice, Measured, Request, RequestedTargets};
 use collect::{CallGraph, Delay, Languages, Recorder, Sources, Trigger, Walking};
 use languages::LANGUAGES;
 use proptest::collection::{btree_set, vec};
@@ -121,13 +121,20 @@ fn requests() -> impl Strategy<Value = Request> {
         ]
     };
     let sources = select(&[Sources::None, Sources::Lines, Sources::Inlined][..]);
+    let servers = ["https://one.example/", "http://two:8002"].map(str::to_owned);
+    let debuginfod = [
+        DebuginfodChoice::Environment,
+        DebuginfodChoice::Configured,
+        DebuginfodChoice::Off,
+        DebuginfodChoice::Servers(servers.to_vec()),
+    ];
     (
         measured(),
         targets(),
         any::<bool>(),
         (map(), map()),
         walking(),
-        sources,
+        (sources, select(debuginfod.to_vec())),
         // A recorder needs a timeline.
         option::of((any::<u32>(), option::of(recorders()))),
     )
@@ -138,7 +145,7 @@ fn requests() -> impl Strategy<Value = Request> {
                 children,
                 (cgroup_map, mount_namespace_map),
                 walking,
-                sources,
+                (sources, debuginfod),
                 timeline,
             )| {
                 let (timeline_min, recorder) = timeline.unzip();
@@ -150,6 +157,7 @@ fn requests() -> impl Strategy<Value = Request> {
                     mount_namespace_map,
                     walking,
                     sources,
+                    debuginfod,
                     timeline_min_us: timeline_min.map(u64::from),
                     recorder: recorder.flatten(),
                 }
@@ -181,6 +189,7 @@ fn requests_are_flags_that_a_user_can_type() {
         mount_namespace_map: None,
         walking: Walking::default(),
         sources: Sources::Lines,
+        debuginfod: DebuginfodChoice::Servers(vec!["http://a".to_owned()]),
         timeline_min_us: Some(100),
         recorder: Some(Recorder {
             length_ns: 30_000_000_000,
@@ -196,7 +205,7 @@ fn requests_are_flags_that_a_user_can_type() {
         request.encode().join(" ".as_ref()).to_str(),
         Some(
             "--min-block-time=1000 --states --sample-short --pid=7,8 --await=db --children \
-             --call-graph=auto --max-stack=1024 --language=all --srcline --timeline \
+             --call-graph=auto --max-stack=1024 --language=all --srcline --debuginfod=http://a --timeline \
              --timeline-min=100 --last=30000000us --last-memory=48 --trigger=blocked:50ms \
              --format=scope"
         )

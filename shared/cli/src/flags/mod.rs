@@ -3,6 +3,7 @@
 
 mod cgroups;
 mod command;
+mod debuginfod;
 mod interval;
 mod output;
 mod recorder;
@@ -25,6 +26,7 @@ use crate::StartAt;
 
 pub use cgroups::{CgroupFlags, PinnedMapFlags};
 pub use command::CommandFlags;
+pub use debuginfod::DebuginfodFlags;
 pub use interval::IntervalFlags;
 pub use output::{Chosen, FormatFlags, FrameFlags, OutputFlags};
 pub use recorder::RecorderFlags;
@@ -95,6 +97,9 @@ pub struct StackFlags {
 
     #[command(flatten)]
     walk: WalkFlags,
+
+    #[command(flatten)]
+    debuginfod: DebuginfodFlags,
 }
 
 impl StackFlags {
@@ -121,6 +126,12 @@ impl StackFlags {
             timeline_least_ns: needs.times.then(|| output.timeline.least_ns()),
             recorder: output.timeline.recorder.recorder(),
         }
+    }
+
+    /// Returns the flag for debug files from servers.
+    #[must_use]
+    pub fn debuginfod(&self) -> &DebuginfodFlags {
+        &self.debuginfod
     }
 
     /// Returns the kinds of stacks: `user`, `kernel`, or `user + kernel`.

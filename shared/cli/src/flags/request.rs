@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use collect::{Recorder, Sources, Walking};
+use debuginfod::Choice;
 use export::Format;
 use export::capture::Capture;
 
@@ -29,6 +30,8 @@ pub struct Request {
     pub walking: Walking,
     /// Extent to which source lines are looked up.
     pub sources: Sources,
+    /// Choice of servers with debug files.
+    pub debuginfod: Choice,
     /// Minimum length of an interval with an entry of its own in the timeline, in µs; `None`
     /// without a timeline.
     pub timeline_min_us: Option<u64>,
@@ -180,6 +183,7 @@ impl Request {
             mount_namespace_map,
             walking,
             sources,
+            debuginfod,
             timeline_min_us,
             recorder,
         } = self;
@@ -222,6 +226,8 @@ impl Request {
             Sources::Inlined => Some("--inline"),
         };
         flags.extend(sources.map(OsString::from));
+        let urls = debuginfod.to_text();
+        flags.extend(urls.map(|urls| flag("--debuginfod", urls)));
         if let Some(timeline_min_us) = timeline_min_us {
             let least = flag("--timeline-min", timeline_min_us.to_string());
             flags.extend(["--timeline".into(), least]);
@@ -252,6 +258,7 @@ impl Request {
             mount_namespace_map: target.maps.mount_namespaces(),
             walking: stacks.walk.walking(),
             sources: output.frames.sources(),
+            debuginfod: stacks.debuginfod.choice(),
             timeline_min_us: output.timeline.min_us(),
             recorder: output.timeline.recorder.recorder(),
         })

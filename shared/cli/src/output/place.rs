@@ -122,6 +122,35 @@ impl Place {
         self.existing
     }
 
+    /// Returns whether a file has the name.
+    pub(crate) fn exists(&self) -> bool {
+        self.existing.is_some()
+    }
+
+    /// Checks that root or the caller owns the folder.
+    ///
+    /// # Errors
+    /// Another user owns the folder.
+    pub(crate) fn check_folder(&self) -> io::Result<()> {
+        let found = fstat(&self.folder)?;
+        if is_trusted(&found) {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "a folder on the way belongs to another user, whose ID is {}",
+            found.st_uid
+        )))
+    }
+
+    /// Opens the folder that has the name.
+    ///
+    /// # Errors
+    /// The name is not that of a folder, or the folder cannot be opened.
+    pub(crate) fn open_folder(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.folder, &self.name, flags, Mode::empty())?)
+    }
+
     /// Returns a path of the open folder, valid as long as `self` lives.
     #[must_use]
     pub fn folder(&self) -> PathBuf {

@@ -3,7 +3,8 @@
 //! The tool sends `ready` once it is attached. The parent sends `start NS` and `stop NS`, in ns of
 //! CLOCK_MONOTONIC. The tool sends `open` once the BPF programs have the window's start. It sends
 //! `first NS` when the first awaited target appears, and `gone` when no target is left, or
-//! `triggered TEXT` when a wait set off a trigger. Its last line has the losses.
+//! `triggered TEXT` when a wait set off a trigger. It sends `debuginfod TEXT` if it fetched debug
+//! files, or could not. Its last line has the losses.
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, RawFd};

@@ -72,6 +72,7 @@ impl Collected {
     ) -> Named {
         let Settled { sums, comms } = self.settled();
         let of_wakers: Vec<Captured> = self.stores.wakers.stacks().collect();
+        self.stores.stacks.symbolizer.wait_for_debug_files();
         self.stores.resolve(&sums, of_wakers);
         self.stores.stacks.drop_ids();
         let keys = self.timeline.iter().flat_map(|it| it.rows.keys.settled());

@@ -21,6 +21,7 @@ use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_
 use process::Process;
 use profile::{RowMap, Table, ThreadId};
 use rustix::event::epoll;
+use symbolize::DebugFiles;
 
 use crate::record::LeftOut;
 use crate::record::StackChoice;
@@ -536,6 +537,13 @@ impl<'a> Collector<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Sets the source of debug files that are not on this machine. They are requested when the
+    /// first stack with their program arrives. Only [`Collected::name`] waits for them.
+    pub fn set_debug_files(&mut self, remote: Arc<dyn DebugFiles>) {
+        let inbox = &mut *self.inbox.borrow_mut();
+        inbox.stores.stacks.symbolizer.set_debug_files(remote);
     }
 
     /// Calls `body` with the stacks that have arrived, and with the unwinder.

@@ -7,6 +7,7 @@ pub(crate) mod variables;
 
 use std::collections::HashMap;
 use std::io::Result;
+use std::path::Path;
 
 use crate::charged::Elf;
 use crate::naming::files::sources::{Place, Sources, has_debug_information, places};
@@ -23,7 +24,7 @@ pub(crate) struct Found {
     pub(crate) place: Place,
 }
 
-/// Finds symbols and source places for offsets in a file. Leaves out offsets that the file does not
+/// Finds symbols and source places for offsets in a file that was mapped from `path`. Leaves out offsets that the file does not
 /// load as code.
 ///
 /// # Errors
@@ -31,6 +32,7 @@ pub(crate) struct Found {
 pub(crate) fn find_at_offsets<'f>(
     elf: &Elf<'f>,
     separate: Option<&Elf<'f>>,
+    path: &Path,
     offsets: &[u64],
     sources: Sources,
 ) -> Result<HashMap<u64, Found>> {
@@ -44,7 +46,9 @@ pub(crate) fn find_at_offsets<'f>(
     let debug = [Some(elf), separate].into_iter().flatten();
     let mut debug = debug.filter(|elf| sources != Sources::None && has_debug_information(elf));
     // If the debug information is invalid, symbols can still be found.
-    let places = debug.next_back().map(|elf| places(elf, &wanted, sources));
+    let places = debug
+        .next_back()
+        .map(|elf| places(elf, path, &wanted, sources));
     let places = places.and_then(Result::ok).unwrap_or_default();
     let found = addresses.into_iter().map(|(offset, address)| {
         let index = wanted.first_from(address);

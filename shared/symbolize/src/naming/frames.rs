@@ -44,6 +44,11 @@ impl Frames {
         self.named.contains_key(&location)
     }
 
+    /// Removes the frames of some locations, so that they can be named again.
+    pub(crate) fn forget(&mut self, is_meant: impl Fn(&Location) -> bool) {
+        self.named.retain(|location, _| !is_meant(location));
+    }
+
     /// Returns the frame of a location. If the location was not named, the frame has no symbol.
     pub(crate) fn frame(&self, location: Location, images: &Images) -> Frame {
         match self.named.get(&location) {

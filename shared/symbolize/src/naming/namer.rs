@@ -1,10 +1,9 @@
 //! Names locations, within one budget of work for all of them.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use elf::layout::SHT_SYMTAB;
 use profile::ModuleKind;
 
 use crate::budget::{Allowance, Budget};
@@ -12,22 +11,25 @@ use crate::charged;
 use crate::frame::Module;
 use crate::location::Location;
 use crate::losses::Losses;
-use crate::naming::files::sources::{Sources, has_debug_information};
+use crate::naming::files::debug_files::{DebugFileSearch, Separate};
+use crate::naming::files::find_at_offsets;
+use crate::naming::files::sources::Sources;
 use crate::naming::files::symbols::Symbol;
 use crate::naming::files::variables::{self, Data, Variable};
-use crate::naming::files::{debug_files, find_at_offsets};
 use crate::naming::frames::Frames;
 use crate::naming::kernel::{self, AskKernel};
 use crate::naming::perf_map::PerfMaps;
 use crate::naming::vdso;
 use crate::naming::wanted::Wanted;
 use crate::process::images::Images;
+use crate::remote::DebugFiles;
 
 /// Names locations. Each call adds the data that could not be read to its [`Losses`].
 pub(crate) struct Namer {
     pub(crate) frames: Frames,
-    /// Directories with separate debug files.
-    debug_directories: Vec<PathBuf>,
+    debug_files: DebugFileSearch,
+    /// Files that were named before their debug files arrived from the remote source.
+    pending: HashSet<u32>,
     sources: Sources,
     budget: Budget,
     ask_kernel: Option<AskKernel>,
@@ -37,7 +39,8 @@ impl Namer {
     pub(crate) fn new(debug_directories: Vec<PathBuf>) -> Namer {
         Namer {
             frames: Frames::new(),
-            debug_directories,
+            debug_files: DebugFileSearch::new(debug_directories),
+            pending: HashSet::new(),
             sources: Sources::None,
             budget: Budget::new(false),
             ask_kernel: None,
@@ -53,6 +56,29 @@ impl Namer {
     /// Sets the function that asks the kernel for the names of kernel functions.
     pub(crate) fn ask_kernel(&mut self, ask: AskKernel) {
         self.ask_kernel = Some(ask);
+    }
+
+    /// Sets the source of debug files that are not on this machine.
+    pub(crate) fn set_debug_files(&mut self, remote: Arc<dyn DebugFiles>) {
+        self.debug_files.set_remote(remote);
+    }
+
+    /// Lets naming wait for that source from now on. Frames that were named without waiting are
+    /// named again.
+    pub(crate) fn begin_to_wait(&mut self) {
+        self.debug_files.begin_to_wait();
+        let pending = std::mem::take(&mut self.pending);
+        (self.frames).forget(|location| match location {
+            Location::File { file, .. } => pending.contains(file),
+            _ => false,
+        });
+    }
+
+    /// Requests the debug file of a file, if the file needs one.
+    pub(crate) fn request_debug_file(&self, index: u32, images: &Images) {
+        if let Some(mapped) = images.file(index) {
+            (self.debug_files).request(&mapped.file, &mapped.path, self.sources);
+        }
     }
 
     /// Names offsets in a file that the processes with these IDs map.
@@ -71,22 +97,19 @@ impl Namer {
         let allowance = self.budget.allow(pids);
         let mut unread = None;
         let read = charged::read(&mapped.file, &allowance).and_then(|elf| {
-            let has_all = elf.section_of_kind(SHT_SYMTAB).is_some()
-                && (self.sources == Sources::None || has_debug_information(&elf));
-            let separate = if has_all {
-                None
-            } else {
-                debug_files::find(&elf, &mapped.path, &self.debug_directories).unwrap_or_else(
-                    |error| {
-                        unread = Some(error);
-                        None
-                    },
-                )
-            };
-            let separate = separate
+            let separate = self.debug_files.find(&elf, &mapped.path, self.sources);
+            let Separate { file, is_pending } = separate.unwrap_or_else(|error| {
+                unread = Some(error);
+                Separate::default()
+            });
+            if is_pending {
+                self.pending.insert(index);
+            }
+            let separate = file
                 .as_ref()
                 .and_then(|file| charged::read(file, &allowance).ok());
-            let found = find_at_offsets(&elf, separate.as_ref(), offsets, self.sources)?;
+            let found =
+                find_at_offsets(&elf, separate.as_ref(), &mapped.path, offsets, self.sources)?;
             Ok((mapped.module.with_build_id(elf.build_id()), found))
         });
         let is_left_out = self.settle(&allowance, &path, losses);
@@ -160,7 +183,7 @@ impl Namer {
         let read = vdso::image().and_then(|file| {
             let allowance = Allowance::alone();
             let elf = charged::read(&file, &allowance)?;
-            let found = find_at_offsets(&elf, None, offsets, Sources::None)?;
+            let found = find_at_offsets(&elf, None, Path::new(""), offsets, Sources::None)?;
             Ok((elf.build_id(), found))
         });
         match read {
@@ -240,13 +263,10 @@ impl Namer {
         let module = mapped.module.name.to_string();
         let allowance = self.budget.allow(pids);
         let read = charged::read(&mapped.file, &allowance).and_then(|elf| {
-            let separate = match elf.section_of_kind(SHT_SYMTAB) {
-                Some(_) => None,
-                // Naming the functions of the file also reports an error of its debug file.
-                None => debug_files::find(&elf, &mapped.path, &self.debug_directories)
-                    .unwrap_or_default(),
-            };
-            let separate = separate
+            // Naming the functions of the file also reports an error of its debug file.
+            let separate = self.debug_files.find(&elf, &mapped.path, Sources::None);
+            let file = separate.unwrap_or_default().file;
+            let separate = file
                 .as_ref()
                 .and_then(|file| charged::read(file, &allowance).ok());
             variables::find(&elf, separate.as_ref(), located)

@@ -1,5 +1,6 @@
 //! Names, flags and forms of the output.
 
+mod debuginfod;
 pub(crate) mod hostile;
 mod names;
 mod own_frames;

@@ -8,31 +8,128 @@ use std::fs::File;
 use std::io::{Result, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
 
 use elf::layout::SHT_SYMTAB;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::budget::Allowance;
 use crate::charged::{self, Elf};
+use crate::naming::files::sources::{Sources, has_debug_information};
 use crate::process::open;
+use crate::remote::{DebugFiles, FindBuildId};
 
-/// Finds the debug file of a program that was mapped from `path`. If there is none, copies the
-/// symbols in the program's `.gnu_debugdata` to a file.
-///
-/// A debug file must be from the same build. It has the same build ID, or the checksum in the
-/// program's debug link.
-///
-/// # Errors
-/// The program's `.gnu_debugdata` cannot be read or decompressed.
-pub(crate) fn find(elf: &Elf<'_>, path: &Path, directories: &[PathBuf]) -> Result<Option<File>> {
-    match find_separate(elf, path, directories) {
-        Some(file) => Ok(Some(file)),
-        None if elf.has_mini_debug_information() => {
-            let mut file = File::from(memfd_create("symbols", MemfdFlags::CLOEXEC)?);
-            elf.mini_debug_information(|piece| file.write_all(piece))?;
-            Ok(Some(file))
+/// Places in which debug files are searched for.
+pub(crate) struct DebugFileSearch {
+    /// Directories with separate debug files.
+    directories: Arc<[PathBuf]>,
+    remote: Option<Arc<dyn DebugFiles>>,
+    /// Time until which a search waits for the remote source; `None` if it does not wait.
+    until: Option<Instant>,
+}
+
+/// Result of a search.
+#[derive(Default)]
+pub(crate) struct Separate {
+    /// Debug file, if there is one.
+    pub(crate) file: Option<File>,
+    /// True if the remote source may still have a better file.
+    pub(crate) is_pending: bool,
+}
+
+/// Parts that a file lacks.
+struct Lacks {
+    symbols: bool,
+    lines: bool,
+}
+
+impl Lacks {
+    fn new(elf: &Elf<'_>, sources: Sources) -> Lacks {
+        Lacks {
+            symbols: elf.section_of_kind(SHT_SYMTAB).is_none(),
+            lines: sources != Sources::None && !has_debug_information(elf),
         }
-        None => Ok(None),
+    }
+
+    fn any(&self) -> bool {
+        self.symbols || self.lines
+    }
+
+    /// Returns whether even the symbols in the file's `.gnu_debugdata` do not suffice.
+    fn all_but_a_debug_file(&self, elf: &Elf<'_>) -> bool {
+        self.lines || self.symbols && !elf.has_mini_debug_information()
+    }
+}
+
+impl DebugFileSearch {
+    pub(crate) fn new(directories: Vec<PathBuf>) -> DebugFileSearch {
+        DebugFileSearch {
+            directories: directories.into(),
+            remote: None,
+            until: None,
+        }
+    }
+
+    /// Sets the source of debug files that are not on this machine.
+    pub(crate) fn set_remote(&mut self, remote: Arc<dyn DebugFiles>) {
+        self.remote = Some(remote);
+    }
+
+    /// Lets searches wait for the remote source from now on.
+    pub(crate) fn begin_to_wait(&mut self) {
+        let patience = self.remote.as_ref().map(|remote| remote.patience());
+        self.until = patience.and_then(|patience| Instant::now().checked_add(patience));
+    }
+
+    /// Requests the debug file of a program that was mapped from `path`, if the program needs one
+    /// that is not on this machine. Another thread reads the program.
+    pub(crate) fn request(&self, file: &File, path: &Path, sources: Sources) {
+        let Some((remote, file)) = self.remote.as_ref().zip(file.try_clone().ok()) else {
+            return;
+        };
+        let (path, directories) = (path.to_owned(), Arc::clone(&self.directories));
+        let find: FindBuildId = Box::new(move || {
+            let allowance = Allowance::brief();
+            let elf = charged::read(&file, &allowance).ok()?;
+            let lacks = Lacks::new(&elf, sources);
+            let is_missing = lacks.all_but_a_debug_file(&elf)
+                && find_separate(&elf, &path, &directories).is_none();
+            is_missing.then(|| elf.build_id())?
+        });
+        remote.request(find);
+    }
+
+    /// Finds the debug file of a program that was mapped from `path`, if the program lacks symbols,
+    /// or lines for `sources`. If there is no debug file, copies the symbols in the program's
+    /// `.gnu_debugdata` to a file.
+    ///
+    /// A debug file must be from the same build. It has the same build ID, or the checksum in the
+    /// program's debug link.
+    ///
+    /// # Errors
+    /// The program's `.gnu_debugdata` cannot be read or decompressed.
+    pub(crate) fn find(&self, elf: &Elf<'_>, path: &Path, sources: Sources) -> Result<Separate> {
+        let lacks = Lacks::new(elf, sources);
+        if !lacks.any() {
+            return Ok(Separate::default());
+        }
+        let mut file = find_separate(elf, path, &self.directories);
+        let mut is_pending = false;
+        if file.is_none()
+            && lacks.all_but_a_debug_file(elf)
+            && let Some(remote) = &self.remote
+            && let Some(build_id) = elf.build_id()
+        {
+            file = remote.get(&build_id, self.until);
+            is_pending = file.is_none() && self.until.is_none();
+        }
+        if file.is_none() && lacks.symbols && elf.has_mini_debug_information() {
+            let mut mini = File::from(memfd_create("symbols", MemfdFlags::CLOEXEC)?);
+            elf.mini_debug_information(|piece| mini.write_all(piece))?;
+            file = Some(mini);
+        }
+        Ok(Separate { file, is_pending })
     }
 }
 

@@ -4,18 +4,22 @@
 //! refuses debug information that would take addr2line too much time or memory.
 
 mod size;
+mod split;
 
 use std::collections::HashMap;
 use std::io::{Error, Result};
+use std::path::Path;
 use std::sync::Arc;
 
-use addr2line::Context;
-use addr2line::gimli::{DwarfSections, EndianSlice, LittleEndian, SectionId};
+use addr2line::gimli::{Dwarf, DwarfSections, DwoId, EndianSlice, LittleEndian, SectionId};
+use addr2line::{Context, LookupContinuation, LookupResult};
 
 use crate::charged::{self, Elf};
 use crate::frame::{Inlined, Source};
 use crate::naming::demangle::demangle;
 use crate::naming::wanted::Wanted;
+use size::Count;
+use split::{Skeleton, SplitFiles};
 
 /// Kinds of source places that are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,11 +57,17 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
     elf.has_contents(".debug_info")
 }
 
-/// Returns the source places of the wanted addresses, in the order of the addresses.
+/// Returns the source places of the wanted addresses, in the order of the addresses. The program was
+/// mapped from `path`.
 ///
 /// # Errors
 /// The debug information cannot be read, or is invalid as a whole.
-pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result<Vec<Place>> {
+pub(crate) fn places(
+    elf: &Elf<'_>,
+    path: &Path,
+    wanted: &Wanted,
+    sources: Sources,
+) -> Result<Vec<Place>> {
     let allowance = elf.source().allowance;
     let mut room = MAX_BYTES;
     let load = |id: SectionId| -> Result<Vec<u8>> {
@@ -79,10 +89,16 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
     };
     let sections = DwarfSections::load(load)?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-    size::check(&mut dwarf, MAX_BYTES - room, wanted, allowance)?;
+    let mut count = Count::new(MAX_BYTES - room, wanted, allowance);
+    // The program itself has lines. The line of the function that the symbol names is the place of
+    // a call, if another function is inlined there; only the entries tell that.
+    let skeletons = count.check(&mut dwarf)?;
+    let files = SplitFiles::read(path, &skeletons, &mut room, allowance);
+    let split = files.units(&dwarf, &skeletons, &mut count);
     let context = Context::from_dwarf(dwarf).map_err(Error::other)?;
     let mut looker = Looker {
         context,
+        split,
         sources,
         texts: HashMap::new(),
     };
@@ -103,13 +119,27 @@ pub(crate) fn places(elf: &Elf<'_>, wanted: &Wanted, sources: Sources) -> Result
 
 struct Looker<'a> {
     context: Context<Slice<'a>>,
+    /// Entries of units that are in other files.
+    split: HashMap<DwoId, Arc<Dwarf<Slice<'a>>>>,
     sources: Sources,
     texts: HashMap<String, Arc<str>>,
 }
 
 impl Looker<'_> {
     fn place(&mut self, address: u64) -> Option<Place> {
-        let mut frames = self.context.find_frames(address).skip_all_loads().ok()?;
+        let frames = {
+            let mut lookup = self.context.find_frames(address);
+            loop {
+                match lookup {
+                    LookupResult::Output(frames) => break frames,
+                    LookupResult::Load { load, continuation } => {
+                        let unit = self.split.get(&load.dwo_id);
+                        lookup = continuation.resume(unit.cloned());
+                    }
+                }
+            }
+        };
+        let mut frames = frames.ok()?;
         let mut found = Vec::new();
         while let Some(frame) = frames.next().ok()? {
             if found.len() > MAX_INLINED {
@@ -166,8 +196,6 @@ impl Looker<'_> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use addr2line::gimli::Dwarf;
-
     use super::size::DEEPEST;
     use super::*;
     use crate::budget::Allowance;
@@ -222,6 +250,7 @@ mod tests {
         ask(&entries, |dwarf| {
             let mut looker = Looker {
                 context: Context::from_dwarf(dwarf).unwrap(),
+                split: HashMap::new(),
                 sources: Sources::Inlined,
                 texts: HashMap::new(),
             };
@@ -245,7 +274,8 @@ mod tests {
             let entries = [opened, vec![LAST_BLOCK], vec![0; depth - 1]].concat();
             ask(&entries, |mut dwarf| {
                 let wanted = Wanted::new(vec![0x1008]);
-                size::check(&mut dwarf, 0, &wanted, &Allowance::alone()).is_ok()
+                let allowance = Allowance::alone();
+                Count::new(0, &wanted, &allowance).check(&mut dwarf).is_ok()
             })
         };
         assert!(nest_little(1) && nest_little(DEEPEST));

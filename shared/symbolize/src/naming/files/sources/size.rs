@@ -8,14 +8,13 @@ use std::collections::HashSet;
 use std::io::{Error, ErrorKind, Result};
 
 use addr2line::gimli::{
-    AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DebugLineOffset, Dwarf,
-    EndianSlice, LittleEndian, Reader, Section, Unit, UnitHeader, constants,
+    AbbreviationsCacheStrategy, AttributeValue, DebugAbbrevOffset, DebugLineOffset, Dwarf, Reader,
+    Section, Unit, UnitHeader, constants,
 };
 
+use super::{Skeleton, Slice};
 use crate::budget::Allowance;
 use crate::naming::wanted::Wanted;
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Maximum depth of nested entries. Compilers nest them dozens deep.
 pub(super) const DEEPEST: isize = 1_000;
@@ -47,47 +46,12 @@ const FILE_BYTE: u64 = 24;
 const STEPS: usize = 4096;
 
 /// Counter of the records for debug information.
-struct Count<'a> {
+pub(super) struct Count<'a> {
     wanted: &'a Wanted,
     allowance: &'a Allowance,
     /// Remaining memory, in bytes.
     left: u64,
     steps: usize,
-}
-
-/// Checks the records that addr2line would make from `size` bytes of debug information: their
-/// memory and the depth of entries. Reads each shared table of abbreviations only once.
-///
-/// # Errors
-/// `QuotaExceeded` if the records take too much memory or the entries nest too deeply. Also any
-/// error of debug information with invalid units.
-pub(super) fn check(
-    dwarf: &mut Dwarf<Slice<'_>>,
-    size: u64,
-    wanted: &Wanted,
-    allowance: &Allowance,
-) -> Result<()> {
-    let mut count = Count {
-        wanted,
-        allowance,
-        left: (LEAST_ROOM + ROOM_FOR_BYTE * size).min(MAX_ROOM),
-        steps: 0,
-    };
-    let mut tables = HashSet::new();
-    let mut units = dwarf.units();
-    while let Some(unit) = units.next().map_err(Error::other)? {
-        count.add(UNIT)?;
-        if tables.insert(unit.debug_abbrev_offset().0) {
-            keep_quota_error(count.abbreviations(dwarf, unit.debug_abbrev_offset()))?;
-        }
-    }
-    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
-    let mut units = dwarf.units();
-    while let Some(unit) = units.next().map_err(Error::other)? {
-        // addr2line skips a unit that cannot be read to its end.
-        keep_quota_error(count.unit(dwarf, unit))?;
-    }
-    Ok(())
 }
 
 /// Returns an error only if a limit was exceeded. Invalid data count as far as they were read.
@@ -98,7 +62,79 @@ fn keep_quota_error(counted: Result<()>) -> Result<()> {
     }
 }
 
-impl Count<'_> {
+impl<'a> Count<'a> {
+    /// Returns the counter for `size` bytes of debug information.
+    pub(super) fn new(size: u64, wanted: &'a Wanted, allowance: &'a Allowance) -> Count<'a> {
+        let mut count = Count {
+            wanted,
+            allowance,
+            left: LEAST_ROOM,
+            steps: 0,
+        };
+        count.allow(size);
+        count
+    }
+
+    /// Adds the memory for `size` bytes of debug information.
+    fn allow(&mut self, size: u64) {
+        let more = ROOM_FOR_BYTE.saturating_mul(size);
+        self.left = self.left.saturating_add(more).min(MAX_ROOM);
+    }
+
+    /// Checks the records that addr2line would make from debug information: their memory and the
+    /// depth of entries. Reads each shared table of abbreviations only once. Returns the units with
+    /// wanted addresses whose entries are in other files.
+    ///
+    /// # Errors
+    /// `QuotaExceeded` if the records take too much memory or the entries nest too deeply. Also any
+    /// error of debug information with invalid units.
+    pub(super) fn check<'d>(&mut self, dwarf: &mut Dwarf<Slice<'d>>) -> Result<Vec<Skeleton<'d>>> {
+        let mut tables = HashSet::new();
+        let mut units = dwarf.units();
+        while let Some(unit) = units.next().map_err(Error::other)? {
+            self.add(UNIT)?;
+            if tables.insert(unit.debug_abbrev_offset().0) {
+                keep_quota_error(self.abbreviations(dwarf, unit.debug_abbrev_offset()))?;
+            }
+        }
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        let mut skeletons = Vec::new();
+        let mut units = dwarf.units();
+        while let Some(unit) = units.next().map_err(Error::other)? {
+            // addr2line skips a unit that cannot be read to its end.
+            keep_quota_error(self.unit(dwarf, unit, &mut skeletons))?;
+        }
+        Ok(skeletons)
+    }
+
+    /// Checks the entries of a skeleton unit, which are in another file with `size` bytes of debug
+    /// information. addr2line reads the first unit there. Returns whether this unit belongs to the
+    /// skeleton unit.
+    ///
+    /// # Errors
+    /// Like [`Count::check`].
+    pub(super) fn check_split(
+        &mut self,
+        dwarf: &Dwarf<Slice<'_>>,
+        size: u64,
+        skeleton: &Skeleton<'_>,
+    ) -> Result<bool> {
+        self.allow(size);
+        let Some(header) = dwarf.units().next().map_err(Error::other)? else {
+            return Ok(false);
+        };
+        self.add(UNIT)?;
+        self.abbreviations(dwarf, header.debug_abbrev_offset())?;
+        self.files(dwarf, &header)?;
+        let mut unit = dwarf.unit(header).map_err(Error::other)?;
+        if unit.dwo_id != Some(skeleton.id) {
+            return Ok(false);
+        }
+        unit.copy_relocated_attributes(&skeleton.unit);
+        keep_quota_error(self.entries(dwarf, &unit, true))?;
+        Ok(true)
+    }
+
     /// Charges this many bytes of memory.
     fn add(&mut self, bytes: u64) -> Result<()> {
         let left = self.left.checked_sub(bytes);
@@ -142,7 +178,12 @@ impl Count<'_> {
         Ok(())
     }
 
-    fn unit(&mut self, dwarf: &Dwarf<Slice<'_>>, header: UnitHeader<Slice<'_>>) -> Result<()> {
+    fn unit<'d>(
+        &mut self,
+        dwarf: &Dwarf<Slice<'d>>,
+        header: UnitHeader<Slice<'d>>,
+        skeletons: &mut Vec<Skeleton<'d>>,
+    ) -> Result<()> {
         self.files(dwarf, &header)?;
         let unit = dwarf.unit(header).map_err(Error::other)?;
         let mut ranges = dwarf.unit_ranges(&unit).map_err(Error::other)?;
@@ -157,7 +198,11 @@ impl Count<'_> {
         if is_wanted {
             self.lines(dwarf, &unit)?;
         }
-        self.entries(dwarf, &unit, is_wanted)
+        self.entries(dwarf, &unit, is_wanted)?;
+        if is_wanted {
+            skeletons.extend(Skeleton::new(dwarf, unit));
+        }
+        Ok(())
     }
 
     /// Counts the files in the lines of a unit, which gimli reads together with the unit.
