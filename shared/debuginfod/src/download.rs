@@ -8,9 +8,11 @@ use rustls::crypto::ring;
 use ureq::Agent;
 use ureq::http::StatusCode;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::unversioned::transport::DefaultConnector;
 
 use crate::build_id::BuildId;
 use crate::cache::{Entry, Partial};
+use crate::resolver::SystemResolver;
 use crate::settings::{LEAST_BYTES, Settings};
 
 /// Maximum number of redirects of a request.
@@ -149,7 +151,8 @@ impl Client {
             .timeout_per_write(stall)
             .timeout_global(longest)
             .build();
-        config.into()
+        let connector = DefaultConnector::default();
+        Agent::with_parts(config, connector, SystemResolver::default())
     }
 }
 

@@ -13,6 +13,7 @@ mod build_id;
 mod cache;
 mod download;
 mod fetcher;
+mod resolver;
 mod settings;
 mod summary;
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Identity of processes, checks of which processes live, fair shares of kept data, and reads of
-//! processes' memory that no process can block.
+//! processes' memory that no process can block. Also answers of getent(1).
 //!
 //! A read of a target's memory may fault a page in. The page may belong to a FUSE file or a
 //! `userfaultfd` whose server never answers. The reader then waits in the kernel, and SIGKILL does
@@ -7,6 +7,7 @@
 //! deadline. The tool kills a helper that misses the deadline, and leaves it behind.
 
 mod arch;
+mod getent;
 mod helper;
 mod identity;
 mod interner;
@@ -18,6 +19,7 @@ mod threads;
 mod width;
 
 pub use arch::{ARCHITECTURE, ELF_MACHINE};
+pub use getent::{Answer, getent};
 pub use identity::Process;
 pub use interner::Interner;
 pub use living::Living;

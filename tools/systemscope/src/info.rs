@@ -33,7 +33,12 @@ fn write(writer: &mut dyn Write) -> io::Result<()> {
     line("machine", &machine())?;
     line("distribution", &distribution())?;
     line("privileges", &describe(loader::check_privileges()))?;
-    for Capability { name, purpose, held } in loader::capabilities() {
+    for Capability {
+        name,
+        purpose,
+        held,
+    } in loader::capabilities()
+    {
         let held = if held { "held" } else { "missing" };
         line(name, &format!("{held}; {purpose}"))?;
     }

@@ -1,17 +1,16 @@
 //! Accounts of users.
 //!
-//! A statically linked program cannot use the plugins of the name service switch. `getent` can, and
-//! most systems have it. Elsewhere accounts are the lines of `/etc/passwd` and `/etc/group`.
+//! `getent` knows them, and most systems have it. Elsewhere accounts are the lines of `/etc/passwd`
+//! and `/etc/group`. musl's `getent` knows no `initgroups`.
 
 use std::fs;
 use std::io::ErrorKind;
-use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-/// Folders with `getent`. `PATH` may lead to another program of this name.
-const FOLDERS: [&str; 2] = ["/usr/bin", "/bin"];
+use process::{Answer, getent};
 
-/// Exit status of getent(1) for a key without an entry.
-const NOT_FOUND: i32 = 2;
+/// Longest wait for an answer of `getent`, which may ask a server.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The account of a user: a line of passwd(5), and the user's groups.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +33,7 @@ impl Account {
         if name.is_empty() || name.contains([':', '\n']) || name.parse::<u64>().is_ok() {
             return Ok(None);
         }
-        let entry = match getent("passwd", name)? {
+        let entry = match ask("passwd", name)? {
             Answer::Entry(entry) => Some(entry),
             Answer::Missing => None,
             Answer::Unable => line_of(&read("/etc/passwd")?, name),
@@ -44,7 +43,7 @@ impl Account {
         };
         let mut account = Account::parse(&entry)
             .ok_or_else(|| "its entry in the user database is malformed".to_owned())?;
-        account.add_groups(match getent("initgroups", name)? {
+        account.add_groups(match ask("initgroups", name)? {
             Answer::Entry(entry) => parse_initgroups(&entry),
             Answer::Missing => Vec::new(),
             Answer::Unable => groups_with(&read("/etc/group")?, name),
@@ -78,35 +77,9 @@ impl Account {
     }
 }
 
-/// Answer of `getent` for a key.
-enum Answer {
-    Entry(String),
-    Missing,
-    /// There is no `getent`, or it does not know the database: musl's knows no `initgroups`.
-    Unable,
-}
-
-fn getent(database: &str, key: &str) -> Result<Answer, String> {
-    for folder in FOLDERS {
-        let run = Command::new(format!("{folder}/getent"))
-            .args([database, key])
-            .stdin(Stdio::null())
-            .output();
-        return match run {
-            Ok(output) => Ok(answer_of(&output)),
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => Err(format!("getent does not run: {error}")),
-        };
-    }
-    Ok(Answer::Unable)
-}
-
-fn answer_of(output: &Output) -> Answer {
-    match output.status.code() {
-        Some(0) => Answer::Entry(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Some(NOT_FOUND) => Answer::Missing,
-        _ => Answer::Unable,
-    }
+/// Asks `getent`, and describes a failure in words.
+fn ask(database: &str, name: &str) -> Result<Answer, String> {
+    getent(database, name, LONGEST_WAIT).map_err(|error| format!("getent: {error}"))
 }
 
 /// Reads a file. A file that does not exist is empty.
@@ -137,7 +110,10 @@ fn groups_with(file: &str, name: &str) -> Vec<u32> {
         let mut fields = line.split(':').skip(2);
         let id = fields.next()?.parse().ok()?;
         let members = fields.next()?;
-        members.split(',').any(|member| member == name).then_some(id)
+        members
+            .split(',')
+            .any(|member| member == name)
+            .then_some(id)
     };
     file.lines().filter_map(group).collect()
 }
