@@ -14,6 +14,7 @@
 #define SYSTEMSCOPE_LANGUAGE_H
 
 #include "events.h"
+#include "registers.h"
 #include "stacks/user_memory.h"
 
 /* Runtime of a language in a process. */
@@ -88,6 +89,20 @@ struct chain_link {
 
 #define CHAIN_ANCHOR (-0x80000000LL)
 
+/*
+ * Anchors that are no addresses, of a runtime that leaves no anchors on the native stack.
+ * User space pairs the activations of the function that interprets the language with the
+ * native frames of this function.
+ */
+enum chain_anchor {
+	/* The frames since the last anchor are those of one activation. */
+	ANCHOR_ACTIVATION,
+	/* The frames behind the anchor are those of another native stack. */
+	ANCHOR_OTHER_STACK,
+};
+
+USER_SPACE_KNOWS(enum, chain_anchor);
+
 /* Message with the frames of a runtime and the CFAs of the native frames, leaf first. */
 struct mixed_stack {
 	u32 kind;
@@ -115,6 +130,12 @@ struct mixed_stack {
 /* Maximum size of a language's state, in bytes. */
 #define CHAIN_STATE_BYTES 1536
 
+/* User registers of the thread that have a role in a runtime: see registers.h. */
+struct chain_leaf {
+	u64 php_frame;
+	u64 php_instruction;
+};
+
 /* Read of a chain in progress. */
 struct chain_walk {
 	/* enum language */
@@ -122,6 +143,7 @@ struct chain_walk {
 	/* Index of the layout. */
 	u32 layout;
 	u64 base;
+	struct chain_leaf leaf;
 	/* Hash of the frames; 0 if the thread has none. */
 	u64 hash;
 	/* A struct of the language's header. */
@@ -186,7 +208,7 @@ struct function_piece {
 	u32 length;
 };
 
-#define FUNCTION_PIECES 4
+#define FUNCTION_PIECES 8
 #define FUNCTION_BYTES (17 * 1024)
 
 /*

@@ -13,6 +13,7 @@
 #ifndef SYSTEMSCOPE_LANGUAGES_H
 #define SYSTEMSCOPE_LANGUAGES_H
 
+#include "languages/php.h"
 #include "languages/python.h"
 
 /* A test's object defines this, after the header of its language. */
@@ -23,6 +24,7 @@
 /* One line for each language, and its #include above. */
 #define LANGUAGES(ONE)                                                         \
 	ONE(PYTHON, python)                                                    \
+	ONE(PHP, php)                                                          \
 	MORE_LANGUAGES(ONE)
 
 #define LANGUAGE_NUMBER(NAME, name) LANGUAGE_##NAME,

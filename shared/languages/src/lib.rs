@@ -9,6 +9,7 @@ mod chain;
 pub mod interleave;
 mod language;
 mod locks;
+pub mod php;
 pub mod python;
 
 use profile::LanguageName;
@@ -19,7 +20,7 @@ pub use language::{Attached, File, Function, Language, Layout, Pieces, Runtime};
 pub use locks::{Locks, Name, Row};
 
 /// All known languages.
-pub static LANGUAGES: &[&dyn Language] = &[&python::Python];
+pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &php::Php];
 
 /// Returns the language with a name. A capture may have a language that is not known.
 #[must_use]
