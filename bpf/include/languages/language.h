@@ -128,7 +128,7 @@ struct mixed_stack {
 #define MIXED_STACK_HEADER __builtin_offsetof(struct mixed_stack, links)
 
 /* Maximum size of a language's state, in bytes. */
-#define CHAIN_STATE_BYTES 1536
+#define CHAIN_STATE_BYTES 3072
 
 /* User registers of the thread that have a role in a runtime: see registers.h. */
 struct chain_leaf {

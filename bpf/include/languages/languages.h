@@ -15,6 +15,7 @@
 
 #include "languages/php.h"
 #include "languages/python.h"
+#include "languages/ruby.h"
 
 /* A test's object defines this, after the header of its language. */
 #ifndef MORE_LANGUAGES
@@ -25,6 +26,7 @@
 #define LANGUAGES(ONE)                                                         \
 	ONE(PYTHON, python)                                                    \
 	ONE(PHP, php)                                                          \
+	ONE(RUBY, ruby)                                                        \
 	MORE_LANGUAGES(ONE)
 
 #define LANGUAGE_NUMBER(NAME, name) LANGUAGE_##NAME,
@@ -67,16 +69,16 @@ static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 }
 
 /*
- * Fills the pieces of @function, the function of @link. Returns the number of its bytes
- * to send; 0 if a read fails.
+ * Fills the pieces of @function, the function of @link. @base: the runtime's. Returns
+ * the number of its bytes to send; 0 if a read fails.
  */
 static __always_inline u64 read_function(struct interpreted_function *function,
 					 u32 language,
 					 struct language_layout *layout,
-					 struct chain_link *link)
+					 struct chain_link *link, u64 base)
 {
 #define READ_FUNCTION(NAME, name)                                              \
-	IN_LANGUAGE(NAME, name##_read_function(function, layout, link))
+	IN_LANGUAGE(NAME, name##_read_function(function, layout, link, base))
 	switch (language) {
 		LANGUAGES(READ_FUNCTION)
 	}

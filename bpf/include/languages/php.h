@@ -277,9 +277,9 @@ static __always_inline void read_php_text(struct interpreted_function *function,
 }
 
 /* Fills @function with the function of @link. Returns the number of its bytes. */
-static __always_inline u64
-php_read_function(struct interpreted_function *function,
-		  struct language_layout *of_version, struct chain_link *link)
+static __always_inline u64 php_read_function(
+	struct interpreted_function *function,
+	struct language_layout *of_version, struct chain_link *link, u64 base)
 {
 	struct php_layout *layout = LAYOUT_OF(of_version, struct php_layout);
 	struct function_piece *whole = &function->pieces[0];

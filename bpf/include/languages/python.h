@@ -356,7 +356,7 @@ static __always_inline u64 python_text_bytes(struct python_layout *layout,
 /* Fills @function with the code object of @link. Returns the number of its bytes. */
 static __always_inline u64 python_read_function(
 	struct interpreted_function *function,
-	struct language_layout *of_version, struct chain_link *link)
+	struct language_layout *of_version, struct chain_link *link, u64 base)
 {
 	struct python_layout *layout =
 		LAYOUT_OF(of_version, struct python_layout);

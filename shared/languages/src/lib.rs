@@ -11,6 +11,7 @@ mod language;
 mod locks;
 pub mod php;
 pub mod python;
+pub mod ruby;
 
 use profile::LanguageName;
 
@@ -20,7 +21,7 @@ pub use language::{Attached, File, Function, Language, Layout, Pieces, Runtime};
 pub use locks::{Locks, Name, Row};
 
 /// All known languages.
-pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &php::Php];
+pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &php::Php, &ruby::Ruby];
 
 /// Returns the language with a name. A capture may have a language that is not known.
 #[must_use]
