@@ -9,6 +9,8 @@ mod chain;
 pub mod interleave;
 mod language;
 mod locks;
+#[cfg(test)]
+mod made;
 pub mod php;
 pub mod python;
 pub mod ruby;

@@ -5,8 +5,8 @@
  * usage: nesting.php TRUTH MODE
  *
  * The program prints "ready" and waits for a line. With MODE "block" it then blocks in each scene,
- * and with "busy" it computes 50 ms in each scene. At the end it writes to TRUTH a line of JSON for
- * each scene, prints "done", and waits for another line:
+ * and with "busy" it uses 50 ms of CPU time in each scene. At the end it writes to TRUTH a line of
+ * JSON for each scene, prints "done", and waits for another line:
  *   scene    name of the scene
  *   chain    [name, file, line] of each frame, outermost first, from debug_backtrace()
  *   seconds  time for which the scene blocked or computed
@@ -61,11 +61,18 @@ function innermost()
         return 1;
     }
     tell(chain_of(__LINE__), 0.05, $began);
-    compute($began + 0.05);
+    compute(cpu_time() + 0.05);
     return 1;
 }
 
-/** Computes until a time, mostly in PHP, with a few functions in C. */
+function cpu_time(): float
+{
+    $used = getrusage();
+    return $used['ru_utime.tv_sec'] + $used['ru_stime.tv_sec']
+        + ($used['ru_utime.tv_usec'] + $used['ru_stime.tv_usec']) / 1e6;
+}
+
+/** Computes until a CPU time, mostly in PHP, with a few functions in C. */
 function compute(float $end): void
 {
     $sum = 0;
@@ -79,7 +86,7 @@ function compute(float $end): void
         for ($i = 0; $i < 20; $i++)
             $words[] = ($i * 7919) % 101;
         usort($words, fn($a, $b) => $a <=> $b);
-    } while (hrtime(true) / 1e9 < $end);
+    } while (cpu_time() < $end);
 }
 
 abstract class Shape

@@ -5,8 +5,8 @@
 # usage: nesting.rb TRUTH MODE
 #
 # The program prints "ready" and waits for a line. With MODE "block" it then blocks in each scene,
-# and with "busy" it computes 50 ms in each scene. At the end it writes to TRUTH a line of JSON for
-# each scene, prints "done", and waits for another line:
+# and with "busy" it uses 50 ms of CPU time in each scene. At the end it writes to TRUTH a line of
+# JSON for each scene, prints "done", and waits for another line:
 #   scene    name of the scene
 #   chain    [name, file, line] of each frame, outermost first, from caller_locations()
 #   seconds  time for which the scene blocked or computed
@@ -47,15 +47,19 @@ def innermost
     $pause += 0.0005
   else
     tell(chain_of([]), 0.05, began)
-    compute(began + 0.05)
+    compute(cpu_time + 0.05)
   end
   1
 end
 
-# Computes until a time, mostly in Ruby, with a few functions in C.
+def cpu_time
+  Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
+end
+
+# Computes until a CPU time, mostly in Ruby, with a few functions in C.
 def compute(finish)
   sum = 0
-  while clock < finish
+  while cpu_time < finish
     i = 0
     while i < 300
       sum += i

@@ -3,7 +3,7 @@
 use process::ProcessMemory;
 
 use super::Layout;
-use super::walk::{INSTRUCTION_SIZE, Kind, header};
+use super::walk::{Header, INSTRUCTION_SIZE, Kind, header};
 use crate::language::Pieces;
 
 /// Maximum number of instructions whose lines are read.
@@ -87,9 +87,23 @@ pub fn read_stopped(
     checksum: u32,
 ) -> Option<PhpFunction> {
     let header = header(|at| word(memory, at), layout, has_requests, address).ok()?;
-    if header.checksum != checksum {
-        return None;
-    }
+    (header.checksum == checksum).then(|| contents(memory, layout, address, &header))?
+}
+
+/// Reads whatever is at an address as a function.
+#[cfg(test)]
+pub(super) fn read_any(memory: &impl Pieces, layout: &Layout, address: u64) -> Option<PhpFunction> {
+    let header = header(|at| word(memory, at), layout, true, address).ok()?;
+    contents(memory, layout, address, &header)
+}
+
+/// Reads what a function's header leads to.
+fn contents(
+    memory: &(impl Pieces + ?Sized),
+    layout: &Layout,
+    address: u64,
+    header: &Header,
+) -> Option<PhpFunction> {
     let name = match (header.name, header.kind) {
         (0, Kind::Internal) => return None,
         (0, Kind::User) => FILE_CODE.to_owned(),

@@ -17,3 +17,6 @@ pub use interpreter::{Interpreter, find};
 pub use language::Ruby;
 pub use layout::{LAYOUTS, Layout};
 pub use walk::walk;
+
+#[cfg(test)]
+mod tests;

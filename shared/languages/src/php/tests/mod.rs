@@ -1,1 +1,0 @@
-#![allow(clippy::unwrap_used, clippy::panic)]
