@@ -66,11 +66,17 @@ fn read_rows(path: &Path) -> Vec<Row> {
     rows
 }
 
-/// Measures the program with a tool while it runs its scenes. Returns what it reports, and the
-/// stacks of its process.
-fn run(interpreter: &Interpreter, tool: &str, mode: &str) -> (Vec<Row>, Vec<Stack>) {
+/// Program that ran its scenes while a tool measured it.
+struct Run {
+    program: Workload,
+    rows: Vec<Row>,
+    output: PathBuf,
+}
+
+/// Measures the program with a tool while it runs its scenes. `flags` end with a format.
+fn measure(interpreter: &Interpreter, tool: &str, flags: &str, mode: &str) -> Run {
     let folder = scratch();
-    let [truth, json] = ["truth", "run.json"].map(|name| folder.path().join(name));
+    let [truth, output] = ["truth", "output"].map(|name| folder.path().join(name));
     let mut command = Command::new(&interpreter.path);
     command
         .arg(source(interpreter.program))
@@ -78,17 +84,26 @@ fn run(interpreter: &Interpreter, tool: &str, mode: &str) -> (Vec<Row>, Vec<Stac
         .arg(mode);
     // The program existed before the window, so the tool knows all of its files.
     let mut program = Workload::run(command, interpreter.path.clone(), folder);
-    let tool = Tool::new(tool.split(' ').next().unwrap())
-        .args(tool.split_once(' ').map_or("", |(_, flags)| flags))
-        .args("--format json -o");
-    let running = tool.arg(&json).pid(program.pid()).start_measuring();
+    let tool = Tool::new(tool).args(flags).arg("-o").arg(&output);
+    let running = tool.pid(program.pid()).start_measuring();
     program.go();
     program.wait_done();
     running.signal(Signal::INT);
     running.finish_within(PATIENCE).succeeded();
-    let mut found = stacks(&json);
-    found.retain(|stack| stack.pid == program.pid());
-    (read_rows(&truth), found)
+    Run {
+        rows: read_rows(&truth),
+        program,
+        output,
+    }
+}
+
+/// Measures the program, and returns what it reports and the stacks of its process.
+fn run(interpreter: &Interpreter, tool: &str, flags: &str, mode: &str) -> (Vec<Row>, Vec<Stack>) {
+    let flags = format!("{flags} --format json");
+    let run = measure(interpreter, tool, &flags, mode);
+    let mut found = stacks(&run.output);
+    found.retain(|stack| stack.pid == run.program.pid());
+    (run.rows, found)
 }
 
 /// Returns the names of the marks in a stack for frames of a language.
@@ -102,7 +117,7 @@ fn marks<'a>(stack: &'a Stack, language: &str) -> Vec<&'a str> {
 /// that no other stack contains the innermost function for long.
 fn check_blocked(interpreter: &Interpreter) {
     let language = interpreter.language;
-    let (rows, stacks) = run(interpreter, "offcputime --states", "block");
+    let (rows, stacks) = run(interpreter, "offcputime", "--states", "block");
     let mut times: BTreeMap<Vec<Call>, u64> = BTreeMap::new();
     let (mut all, mut marked) = (0, 0);
     for stack in &stacks {
@@ -154,7 +169,7 @@ fn callers<'a>(interpreter: &Interpreter, calls: &'a [Call]) -> Option<&'a [Call
 /// reports, and that each scene has the samples of its time.
 fn check_running(interpreter: &Interpreter) {
     let language = interpreter.language;
-    let (rows, stacks) = run(interpreter, "oncputime -F 999", "busy");
+    let (rows, stacks) = run(interpreter, "oncputime", "-F 999", "busy");
     let expected: Vec<Vec<Call>> = rows.iter().map(Row::calls).collect();
     let expected: BTreeMap<&[Call], &Row> = expected
         .iter()
@@ -199,22 +214,31 @@ fn check_running(interpreter: &Interpreter) {
     }
 }
 
-/// Checks that the language can be left out, and that a run for another language says what it
-/// misses.
+/// Checks that a waker shows the function that ends a wait. `reads` waits in the function
+/// `function` until `writes` is called there.
+fn check_wakers(interpreter: &Interpreter, function: &str, reads: &str, writes: &str) {
+    let run = measure(interpreter, "offwaketime", "--format folded", "block");
+    let text = fs::read_to_string(&run.output).unwrap();
+    let waits_there = text.lines().any(|line| {
+        // The waker's stack is from leaf to root.
+        line.split_once(";--;").is_some_and(|(waiter, waker)| {
+            waiter.contains(&format!("{function};{reads};")) && waker.contains(writes)
+        })
+    });
+    assert!(waits_there, "{:?}: {text}", interpreter.path);
+}
+
+/// Checks that the language can be left out.
 fn check_choice(interpreter: &Interpreter) {
     let language = interpreter.language;
-    let flags = "offcputime --language none";
-    let (_, native) = run(interpreter, flags, "block");
+    let stacks = |choice: &str| run(interpreter, "offcputime", choice, "block").1;
+    let native = stacks("--language none");
     assert!(
         native
             .iter()
             .all(|stack| stack.calls_in(language).is_empty())
     );
-    let (_, mixed) = run(
-        interpreter,
-        &format!("offcputime --language {language}"),
-        "block",
-    );
+    let mixed = stacks(&format!("--language {language}"));
     assert!(
         mixed
             .iter()

@@ -33,6 +33,19 @@ fn php_that_computes_has_its_frames() {
 }
 
 #[test]
+fn wakers_show_functions_of_php() {
+    let _turn = Turn::share();
+    let path = phps().into_iter().next().unwrap();
+    let function = "nesting.php:Nesting\\socket";
+    check_wakers(
+        &interpreter(path),
+        function,
+        "fread",
+        &format!(";fwrite;{function};"),
+    );
+}
+
+#[test]
 fn php_can_be_left_out() {
     let _turn = Turn::share();
     let path = phps().into_iter().next().unwrap();

@@ -33,6 +33,14 @@ fn ruby_that_computes_has_its_frames() {
 }
 
 #[test]
+fn wakers_show_functions_of_ruby() {
+    let _turn = Turn::share();
+    let path = rubies().into_iter().next().unwrap();
+    let writes = ";syswrite;nesting.rb:block in pipe;";
+    check_wakers(&interpreter(path), "nesting.rb:pipe", "sysread", writes);
+}
+
+#[test]
 fn ruby_can_be_left_out() {
     let _turn = Turn::share();
     let path = rubies().into_iter().next().unwrap();
