@@ -84,7 +84,7 @@ static __always_inline u64 toy_read_function(
 }
 
 static __always_inline u32 toy_lock_holder(struct language_layout *layout,
-					   u64 futex)
+					   u64 base, u64 futex)
 {
 	return 0;
 }

@@ -201,6 +201,23 @@ note_anchor(struct chain_walk *walk, struct mixed_stack *stack, u64 address)
 	return CHAIN_GOES_ON;
 }
 
+/*
+ * Holder of a lock: the ID of a thread, or 0 if unknown, and above it the language of the
+ * lock if the wait for the lock is certain. No thread has a larger ID.
+ */
+#define LOCK_LANGUAGE_SHIFT 24
+#define LOCK_LANGUAGE (~0U << LOCK_LANGUAGE_SHIFT)
+/* A header of a language returns this with the ID if the wait is certain. */
+#define LOCK_IS_CERTAIN (1U << LOCK_LANGUAGE_SHIFT)
+
+static __always_inline u32 holder_in_language(u32 holder, u32 language)
+{
+	u32 id = holder & ~LOCK_LANGUAGE;
+
+	return holder & LOCK_IS_CERTAIN ? id | language << LOCK_LANGUAGE_SHIFT :
+					  id;
+}
+
 /* Memory that describes a function, and the place of its copy in @bytes. */
 struct function_piece {
 	u64 address;

@@ -87,14 +87,17 @@ static __always_inline u64 read_function(struct interpreted_function *function,
 
 /*
  * Returns the ID of the thread that holds the runtime's lock, if @futex belongs to that
- * lock; else 0.
+ * lock; else 0. @base: the runtime's. The result has the language in its upper bits, if
+ * the wait for the lock is certain: see LOCK_LANGUAGE_SHIFT.
  */
 static __always_inline u32 lock_holder_in(u32 language,
 					  struct language_layout *layout,
-					  u64 futex)
+					  u64 base, u64 futex)
 {
 #define LOCK_HOLDER(NAME, name)                                                \
-	IN_LANGUAGE(NAME, name##_lock_holder(layout, futex))
+	IN_LANGUAGE(NAME, holder_in_language(name##_lock_holder(layout, base,  \
+								futex),        \
+					     LANGUAGE_##NAME))
 	switch (language) {
 		LANGUAGES(LOCK_HOLDER)
 	}

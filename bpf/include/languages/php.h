@@ -333,7 +333,7 @@ static __always_inline u64 php_read_function(
 
 /* PHP has no lock that threads share. */
 static __always_inline u32 php_lock_holder(struct language_layout *layout,
-					   u64 futex)
+					   u64 base, u64 futex)
 {
 	return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "languages/language.h"
 #include "languages/memory_window.h"
+#include "task.h"
 
 /* Layout of a version of Ruby. */
 struct ruby_layout {
@@ -31,7 +32,18 @@ struct ruby_layout {
 	u16 line_bytes;
 	/* Offset of the characters in an embedded string. */
 	u16 embedded;
-	u32 unused;
+	/*
+	 * In rb_thread_t: the native thread, or 0 if its fields are in rb_thread_t; and
+	 * the place in the list of waiters for the lock.
+	 */
+	u16 thread_native;
+	u16 thread_node;
+	/* In the native thread: its condition, and its ID. */
+	u16 native_condition;
+	u16 native_id;
+	/* In rb_ractor_t: the holder of the lock, or 0 if unknown. */
+	u16 ractor_owner;
+	u16 unused;
 };
 
 USER_SPACE_KNOWS(struct, ruby_layout);
@@ -417,11 +429,57 @@ static __always_inline u64 ruby_read_function(
 	return RUBY_LINES_START + (u64)pieces[7].length;
 }
 
-/* The lock that all threads share is not read. */
-static __always_inline u32 ruby_lock_holder(struct language_layout *layout,
-					    u64 futex)
+/* Offsets in rb_execution_context_t and in rb_thread_t. */
+#define RUBY_CONTEXT_THREAD 48
+#define RUBY_THREAD_RACTOR 24
+/* Size of a condition variable of glibc. */
+#define CONDITION_BYTES 48
+
+/* Returns where @thread keeps its ID and its condition; 0 if a read fails. */
+static __always_inline u64 ruby_native_thread(struct ruby_layout *layout,
+					      u64 thread)
 {
-	return 0;
+	u64 native;
+
+	if (!layout->thread_native)
+		return thread;
+	if (!read_user(&native, sizeof(native), thread + layout->thread_native))
+		return 0;
+	return native;
+}
+
+/*
+ * Returns the ID of the thread that holds the global lock (GVL), if the current thread
+ * waits for it at @futex. A waiter is in the lock's list, and waits on the condition of
+ * its own thread. It waits on the same condition for other purposes, but then it is in
+ * no list.
+ */
+static __always_inline u32 ruby_lock_holder(struct language_layout *of_version,
+					    u64 base, u64 futex)
+{
+	struct ruby_layout *layout = LAYOUT_OF(of_version, struct ruby_layout);
+	u64 context, thread, native, node, ractor, owner;
+	u32 tid = 0;
+
+	if (!layout->ractor_owner)
+		return 0;
+	context = ruby_context(base, thread_pointer(current_task()));
+	if (!context ||
+	    !read_user(&thread, sizeof(thread), context + RUBY_CONTEXT_THREAD))
+		return 0;
+	native = ruby_native_thread(layout, thread);
+	if (!native ||
+	    futex - (native + layout->native_condition) >= CONDITION_BYTES ||
+	    !read_user(&node, sizeof(node), thread + layout->thread_node) ||
+	    !node || node == thread + layout->thread_node ||
+	    !read_user(&ractor, sizeof(ractor), thread + RUBY_THREAD_RACTOR) ||
+	    !read_user(&owner, sizeof(owner), ractor + layout->ractor_owner))
+		return 0;
+	/* Without an owner the lock passes to the next thread. */
+	native = owner ? ruby_native_thread(layout, owner) : 0;
+	if (native)
+		read_user(&tid, sizeof(tid), native + layout->native_id);
+	return (tid & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 }
 
 #endif

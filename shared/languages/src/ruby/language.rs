@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bpf::types::headers;
 use plain::Plain;
 use process::ProcessMemory;
-use profile::LanguageName;
+use profile::{Detail, LanguageName};
 use unwind::Memory;
 
 use super::walk::Place;
 use super::{Layout, RubyFunction, find, layout, read, read_stopped, walk};
 use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime};
-use crate::{Chain, End, Frame};
+use crate::{Chain, End, Frame, Locks};
 
 const NAME: LanguageName = LanguageName::new("ruby").unwrap();
 
@@ -108,10 +108,20 @@ impl Language for Ruby {
         Some(Arc::new(read))
     }
 
+    fn locks(&self) -> &'static Locks {
+        &LOCKS
+    }
+
     fn is_library(&self, file: &str) -> bool {
         file.starts_with("<internal:") || file.contains("/lib/ruby/")
     }
 }
+
+/// The programs recognise waits for the global lock.
+const LOCKS: Locks = Locks {
+    shared: Some(Detail::Gvl),
+    ..Locks::NONE
+};
 
 impl Function for RubyFunction {
     fn name(&self) -> &str {
@@ -162,6 +172,11 @@ fn for_programs(layout: &Layout, symbols: u64) -> language::Layout {
         body_index: layout.body_index,
         line_bytes: layout.line_bytes,
         embedded: layout.embedded,
+        thread_native: layout.thread_native,
+        thread_node: layout.thread_node,
+        native_condition: layout.native_condition,
+        native_id: layout.native_id,
+        ractor_owner: layout.ractor_owner,
         unused: 0,
     });
     language::Layout {

@@ -21,6 +21,16 @@ pub struct Layout {
     /// `RString`: the characters of an embedded string. The length of such a string is in its flags
     /// if they are at 16.
     pub embedded: u16,
+    /// `rb_thread_t`: `nt`, the native thread; 0 if its fields are in `rb_thread_t`.
+    pub thread_native: u16,
+    /// `rb_thread_t`: the node in the list of threads that wait for the global lock.
+    pub thread_node: u16,
+    /// Native thread: the condition on which it waits for the lock.
+    pub native_condition: u16,
+    /// Native thread: its ID in the kernel.
+    pub native_id: u16,
+    /// `rb_ractor_t`: the thread that holds the lock; 0 if the offsets of the lock are unknown.
+    pub ractor_owner: u16,
 }
 
 /// Returns the layout of a version 3.`minor`, if it is known.
@@ -38,6 +48,11 @@ pub const LAYOUTS: &[Layout] = &[
         body_index: 144,
         line_bytes: 8,
         embedded: 16,
+        thread_native: 0,
+        thread_node: 0,
+        native_condition: 0,
+        native_id: 0,
+        ractor_owner: 0,
     },
     Layout {
         minor: 1,
@@ -47,6 +62,11 @@ pub const LAYOUTS: &[Layout] = &[
         body_index: 144,
         line_bytes: 12,
         embedded: 16,
+        thread_native: 0,
+        thread_node: 0x68,
+        native_condition: 0x78,
+        native_id: 0x58,
+        ractor_owner: 0x150,
     },
     Layout {
         minor: 2,
@@ -56,6 +76,11 @@ pub const LAYOUTS: &[Layout] = &[
         body_index: 136,
         line_bytes: 12,
         embedded: 24,
+        thread_native: 0,
+        thread_node: 0,
+        native_condition: 0,
+        native_id: 0,
+        ractor_owner: 0,
     },
     Layout {
         minor: 3,
@@ -65,6 +90,11 @@ pub const LAYOUTS: &[Layout] = &[
         body_index: 136,
         line_bytes: 12,
         embedded: 24,
+        thread_native: 0x28,
+        thread_node: 0x48,
+        native_condition: 0x20,
+        native_id: 0x18,
+        ractor_owner: 0x148,
     },
     Layout {
         minor: 4,
@@ -74,5 +104,10 @@ pub const LAYOUTS: &[Layout] = &[
         body_index: 136,
         line_bytes: 12,
         embedded: 24,
+        thread_native: 0,
+        thread_node: 0,
+        native_condition: 0,
+        native_id: 0,
+        ractor_owner: 0,
     },
 ];
