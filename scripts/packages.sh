@@ -95,7 +95,10 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has musl-gcc || need musl-tools musl-gcc musl
 	has nginx || [[ -x /usr/sbin/nginx ]] || need nginx-light nginx nginx
 	has node || need nodejs nodejs nodejs
+	has php || need php-cli php-cli php
+	compgen -G '/usr/sbin/php-fpm*' >/dev/null || need php-fpm php-fpm php-fpm
 	has podman || need podman podman podman
+	has ruby || need ruby ruby ruby
 	has runc || [[ -x /usr/sbin/runc ]] || need runc runc runc
 	has sysbench || need sysbench sysbench sysbench
 	# Readers of the tools' output.
@@ -196,10 +199,13 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 	cp "$pypi/requirements.txt" "$pypi/venv/"
 fi
 
-# Versions of Python that this distribution lacks. The tests run without a version that cannot be
-# fetched. scripts/test.sh reports that version.
+# Versions of interpreters that this distribution lacks. The tests run without a version that cannot
+# be fetched. scripts/test.sh reports that version of Python.
 if [[ $purpose == test ]]; then
 	scripts/pythons/missing.sh | while read -r version suite; do
 		scripts/pythons/fetch.sh "$version" "$suite" </dev/null || true
+	done
+	scripts/runtimes/missing.sh | while read -r program version suite; do
+		scripts/runtimes/fetch.sh "$program" "$version" "$suite" </dev/null || true
 	done
 fi

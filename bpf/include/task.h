@@ -80,6 +80,13 @@ static __always_inline bool is_kernel_thread(struct task_struct *task)
 	return read_task(task, flags) & PF_KTHREAD;
 }
 
+/* Returns whether @task is the first thread of its process. */
+static __always_inline bool is_first_thread(struct task_struct *task)
+{
+	return read_task(untrusted(task), pid) ==
+	       read_task(untrusted(task), tgid);
+}
+
 /* Returns the value of pthread_self() in @task. */
 static __always_inline u64 thread_pointer(struct task_struct *task)
 {

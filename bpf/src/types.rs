@@ -51,6 +51,8 @@ pub const STACK_DEPTH: usize = length(|event: &StackEvent| &event.frames);
 pub const KERNEL_STACK_DEPTH: usize = StackLimits::KERNEL_STACK_DEPTH.0 as usize;
 /// Maximum frames of a runtime in a captured stack, anchors included.
 pub const CHAIN_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
+/// Place of the language in the operation on a futex.
+pub const LOCK_LANGUAGE_SHIFT: u32 = shared::LOCK_LANGUAGE_SHIFT as u32;
 /// Value of a link's instruction if the link is an anchor and no frame.
 pub const CHAIN_ANCHOR: i32 = shared::CHAIN_ANCHOR as i32;
 /// Size of a runtime's layout, in bytes.

@@ -73,9 +73,9 @@ toy_step(struct chain_walk *chain, struct language_layout *of_version,
 	return end;
 }
 
-static __always_inline u64
-toy_read_function(struct interpreted_function *function,
-		  struct language_layout *layout, struct chain_link *link)
+static __always_inline u64 toy_read_function(
+	struct interpreted_function *function, struct language_layout *layout,
+	struct chain_link *link, u64 base)
 {
 	function->pieces[0].address = link->code;
 	read_piece(function, &function->pieces[0], 0, TOY_NAME_BYTES,
@@ -84,7 +84,7 @@ toy_read_function(struct interpreted_function *function,
 }
 
 static __always_inline u32 toy_lock_holder(struct language_layout *layout,
-					   u64 futex)
+					   u64 base, u64 futex)
 {
 	return 0;
 }

@@ -14,6 +14,7 @@
 #define SYSTEMSCOPE_LANGUAGE_H
 
 #include "events.h"
+#include "registers.h"
 #include "stacks/user_memory.h"
 
 /* Runtime of a language in a process. */
@@ -88,6 +89,20 @@ struct chain_link {
 
 #define CHAIN_ANCHOR (-0x80000000LL)
 
+/*
+ * Anchors that are no addresses, of a runtime that leaves no anchors on the native stack.
+ * User space pairs the activations of the function that interprets the language with the
+ * native frames of this function.
+ */
+enum chain_anchor {
+	/* The frames since the last anchor are those of one activation. */
+	ANCHOR_ACTIVATION,
+	/* The frames behind the anchor are those of another native stack. */
+	ANCHOR_OTHER_STACK,
+};
+
+USER_SPACE_KNOWS(enum, chain_anchor);
+
 /* Message with the frames of a runtime and the CFAs of the native frames, leaf first. */
 struct mixed_stack {
 	u32 kind;
@@ -113,7 +128,13 @@ struct mixed_stack {
 #define MIXED_STACK_HEADER __builtin_offsetof(struct mixed_stack, links)
 
 /* Maximum size of a language's state, in bytes. */
-#define CHAIN_STATE_BYTES 1536
+#define CHAIN_STATE_BYTES 3072
+
+/* User registers of the thread that have a role in a runtime: see registers.h. */
+struct chain_leaf {
+	u64 php_frame;
+	u64 php_instruction;
+};
 
 /* Read of a chain in progress. */
 struct chain_walk {
@@ -122,6 +143,7 @@ struct chain_walk {
 	/* Index of the layout. */
 	u32 layout;
 	u64 base;
+	struct chain_leaf leaf;
 	/* Hash of the frames; 0 if the thread has none. */
 	u64 hash;
 	/* A struct of the language's header. */
@@ -179,6 +201,23 @@ note_anchor(struct chain_walk *walk, struct mixed_stack *stack, u64 address)
 	return CHAIN_GOES_ON;
 }
 
+/*
+ * Holder of a lock: the ID of a thread, or 0 if unknown, and above it the language of the
+ * lock if the wait for the lock is certain. No thread has a larger ID.
+ */
+#define LOCK_LANGUAGE_SHIFT 24
+#define LOCK_LANGUAGE (~0U << LOCK_LANGUAGE_SHIFT)
+/* A header of a language returns this with the ID if the wait is certain. */
+#define LOCK_IS_CERTAIN (1U << LOCK_LANGUAGE_SHIFT)
+
+static __always_inline u32 holder_in_language(u32 holder, u32 language)
+{
+	u32 id = holder & ~LOCK_LANGUAGE;
+
+	return holder & LOCK_IS_CERTAIN ? id | language << LOCK_LANGUAGE_SHIFT :
+					  id;
+}
+
 /* Memory that describes a function, and the place of its copy in @bytes. */
 struct function_piece {
 	u64 address;
@@ -186,7 +225,7 @@ struct function_piece {
 	u32 length;
 };
 
-#define FUNCTION_PIECES 4
+#define FUNCTION_PIECES 8
 #define FUNCTION_BYTES (17 * 1024)
 
 /*

@@ -13,7 +13,9 @@
 #ifndef SYSTEMSCOPE_LANGUAGES_H
 #define SYSTEMSCOPE_LANGUAGES_H
 
+#include "languages/php.h"
 #include "languages/python.h"
+#include "languages/ruby.h"
 
 /* A test's object defines this, after the header of its language. */
 #ifndef MORE_LANGUAGES
@@ -23,6 +25,8 @@
 /* One line for each language, and its #include above. */
 #define LANGUAGES(ONE)                                                         \
 	ONE(PYTHON, python)                                                    \
+	ONE(PHP, php)                                                          \
+	ONE(RUBY, ruby)                                                        \
 	MORE_LANGUAGES(ONE)
 
 #define LANGUAGE_NUMBER(NAME, name) LANGUAGE_##NAME,
@@ -65,16 +69,16 @@ static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 }
 
 /*
- * Fills the pieces of @function, the function of @link. Returns the number of its bytes
- * to send; 0 if a read fails.
+ * Fills the pieces of @function, the function of @link. @base: the runtime's. Returns
+ * the number of its bytes to send; 0 if a read fails.
  */
 static __always_inline u64 read_function(struct interpreted_function *function,
 					 u32 language,
 					 struct language_layout *layout,
-					 struct chain_link *link)
+					 struct chain_link *link, u64 base)
 {
 #define READ_FUNCTION(NAME, name)                                              \
-	IN_LANGUAGE(NAME, name##_read_function(function, layout, link))
+	IN_LANGUAGE(NAME, name##_read_function(function, layout, link, base))
 	switch (language) {
 		LANGUAGES(READ_FUNCTION)
 	}
@@ -83,14 +87,17 @@ static __always_inline u64 read_function(struct interpreted_function *function,
 
 /*
  * Returns the ID of the thread that holds the runtime's lock, if @futex belongs to that
- * lock; else 0.
+ * lock; else 0. @base: the runtime's. The result has the language in its upper bits, if
+ * the wait for the lock is certain: see LOCK_LANGUAGE_SHIFT.
  */
 static __always_inline u32 lock_holder_in(u32 language,
 					  struct language_layout *layout,
-					  u64 futex)
+					  u64 base, u64 futex)
 {
 #define LOCK_HOLDER(NAME, name)                                                \
-	IN_LANGUAGE(NAME, name##_lock_holder(layout, futex))
+	IN_LANGUAGE(NAME, holder_in_language(name##_lock_holder(layout, base,  \
+								futex),        \
+					     LANGUAGE_##NAME))
 	switch (language) {
 		LANGUAGES(LOCK_HOLDER)
 	}

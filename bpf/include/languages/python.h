@@ -356,7 +356,7 @@ static __always_inline u64 python_text_bytes(struct python_layout *layout,
 /* Fills @function with the code object of @link. Returns the number of its bytes. */
 static __always_inline u64 python_read_function(
 	struct interpreted_function *function,
-	struct language_layout *of_version, struct chain_link *link)
+	struct language_layout *of_version, struct chain_link *link, u64 base)
 {
 	struct python_layout *layout =
 		LAYOUT_OF(of_version, struct python_layout);
@@ -428,7 +428,7 @@ static __always_inline u32 python_thread_id(struct python_layout *layout,
  * if it belongs to no such lock.
  */
 static __always_inline u32
-python_lock_holder(struct language_layout *of_version, u64 futex)
+python_lock_holder(struct language_layout *of_version, u64 base, u64 futex)
 {
 	struct python_layout *layout =
 		LAYOUT_OF(of_version, struct python_layout);
@@ -439,7 +439,10 @@ python_lock_holder(struct language_layout *of_version, u64 futex)
 		       (futex & -sizeof(u64)) - PYTHON_HOLDER_BEFORE_WORD))
 		return 0;
 	holder = python_thread_id(layout, states[0]);
-	return holder ? holder : python_thread_id(layout, states[1]);
+	if (!holder)
+		holder = python_thread_id(layout, states[1]);
+	/* No condition shows by itself that it is the lock's. */
+	return holder & ~LOCK_LANGUAGE;
 }
 
 #endif

@@ -51,7 +51,8 @@ __noinline int publish_function(u32 kind, u32 index)
 	slot = unseen(hash);
 	if (!slot)
 		return 0;
-	size = read_function(function, scratch->chain.language, layout, link);
+	size = read_function(function, scratch->chain.language, layout, link,
+			     scratch->chain.base);
 	if (!size)
 		return 0;
 	function->kind = EVENT_INTERPRETED_FUNCTION;

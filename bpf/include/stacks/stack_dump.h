@@ -31,7 +31,8 @@ struct stack_owner {
 	u64 thread_pointer;
 	u64 instance;
 	u32 pid;
-	u32 unused;
+	/* 1 for the first thread of its process, else 0. */
+	u32 is_first;
 };
 
 USER_SPACE_KNOWS(struct, stack_owner);
@@ -43,6 +44,7 @@ static __always_inline void describe_owner(struct stack_owner *owner,
 	owner->thread_pointer = thread_pointer(task);
 	owner->instance = process_instance(task);
 	owner->pid = namespace_pid(task);
+	owner->is_first = is_first_thread(task);
 }
 
 /* Dump: user registers, and the stack above the stack pointer. */

@@ -511,6 +511,9 @@ __noinline int start_runtime(u32 kind, u32 index, u64 self)
 	walk->language = runtime->language;
 	walk->layout = runtime->layout;
 	walk->base = runtime->base;
+	walk->leaf.php_frame = scratch->walk.registers.REGS_PHP_FRAME;
+	walk->leaf.php_instruction =
+		scratch->walk.registers.REGS_PHP_INSTRUCTION;
 	layout = find_layout(walk->layout);
 	return layout ? start_chain(walk, layout, self) : CHAIN_NO_THREAD;
 }

@@ -44,13 +44,13 @@ static __always_inline u32 lock_holder(struct task_struct *task,
 	    (u32)read_user_register(regs, REGS_THIRD_ARGUMENT) ==
 		    MUTEX_WITH_WAITERS)
 		return read_user(&holder, sizeof(holder), lock + MUTEX_OWNER) ?
-			       holder :
+			       holder & ~LOCK_LANGUAGE :
 			       0;
 	if (operation == FUTEX_WAIT_BITSET && any_runtime)
 		return language_lock_holder(thread->pid, lock);
 	if (is_priority_inheriting(operation))
 		return read_user(&holder, sizeof(holder), lock) ?
-			       holder & FUTEX_TID_MASK :
+			       holder & FUTEX_TID_MASK & ~LOCK_LANGUAGE :
 			       0;
 	return 0;
 }
@@ -70,12 +70,13 @@ static __always_inline void describe_futex(struct object_event *event,
 	event->object = OBJECT_FUTEX;
 	event->address = call->first_argument;
 	event->operation = call->second_argument & FUTEX_CMD_MASK;
+	event->operation |= holder & LOCK_LANGUAGE;
 	if (value == MUTEX_WITH_WAITERS ||
 	    (!(call->second_argument & FUTEX_PRIVATE_FLAG) &&
 	     value <= MAX_TIDS))
 		event->value = value;
 	if (has_callers_ids(task))
-		event->tid = holder;
+		event->tid = holder & ~LOCK_LANGUAGE;
 }
 
 #endif

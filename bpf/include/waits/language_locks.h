@@ -34,7 +34,8 @@ __noinline u32 language_lock_holder(u32 pid, u64 futex)
 		layout = find_layout(runtime->layout);
 		if (!layout)
 			break;
-		holder = lock_holder_in(runtime->language, layout, futex);
+		holder = lock_holder_in(runtime->language, layout,
+					runtime->base, futex);
 		if (holder)
 			return holder;
 	}

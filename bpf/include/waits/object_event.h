@@ -54,7 +54,11 @@ struct object_event {
 	 */
 	u32 pid;
 	u32 fd;
-	/* A futex: its address, the operation without flags, and the expected value. */
+	/*
+	 * A futex: its address, the operation without flags, and the expected value. The
+	 * upper bits of the operation have the language whose lock this is, if known:
+	 * see LOCK_LANGUAGE_SHIFT.
+	 */
 	u64 address;
 	u32 operation;
 	u32 value;

@@ -173,5 +173,7 @@ impl Stack<'_> {
     }
 }
 
+pub mod activations;
+
 #[cfg(test)]
 mod tests;

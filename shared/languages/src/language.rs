@@ -54,6 +54,18 @@ pub trait Language: Debug + Send + Sync {
         true
     }
 
+    /// Returns whether the chain tells which frames each activation of the native function in
+    /// [`Runtime::runs_one`] runs, if frames leave no anchors on the native stack
+    /// (`interleave/activations.rs`).
+    fn counts_activations(&self) -> bool {
+        false
+    }
+
+    /// Returns whether only the first thread of a process runs functions of the language.
+    fn runs_in_first_thread(&self) -> bool {
+        false
+    }
+
     /// Reads the frames of a thread that is off the CPU, but at most `most` links. The language's
     /// header in `bpf/include/languages` does the same for the current thread. `thread_pointer` is
     /// the thread's `fsbase`, which is `pthread_self()`.

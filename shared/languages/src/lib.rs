@@ -9,7 +9,11 @@ mod chain;
 pub mod interleave;
 mod language;
 mod locks;
+#[cfg(test)]
+mod made;
+pub mod php;
 pub mod python;
+pub mod ruby;
 
 use profile::LanguageName;
 
@@ -19,7 +23,7 @@ pub use language::{Attached, File, Function, Language, Layout, Pieces, Runtime};
 pub use locks::{Locks, Name, Row};
 
 /// All known languages.
-pub static LANGUAGES: &[&dyn Language] = &[&python::Python];
+pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &php::Php, &ruby::Ruby];
 
 /// Returns the language with a name. A capture may have a language that is not known.
 #[must_use]

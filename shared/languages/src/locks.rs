@@ -29,6 +29,8 @@ pub struct Locks {
     /// Symbol of the variable that contains the lock that all threads of a runtime share. Threads
     /// wait for no other part of the variable.
     pub global: Option<&'static str>,
+    /// Detail of a wait for that lock.
+    pub shared: Option<Detail>,
     /// Functions that use a primitive of the C library for a purpose of their own.
     pub purposes: &'static [Row],
     /// Functions on which other functions are built. They decide if the stack has no function with
@@ -43,6 +45,7 @@ impl Locks {
     /// Rules of a language whose locks are unknown.
     pub const NONE: Locks = Locks {
         global: None,
+        shared: None,
         purposes: &[],
         foundations: &[],
         is_user: |_| false,

@@ -355,6 +355,9 @@ impl<'a> Unwinder<'a> {
                     layout: Some(Arc::clone(layout)),
                 };
                 let language = layout.language;
+                if language.runs_in_first_thread() && owner.is_first == 0 {
+                    return None;
+                }
                 let chain = language.walk(&attached, memory, owner.thread_pointer, most);
                 (chain.end != End::NoThread).then_some(InterpretedFrames {
                     process: process_of(owner),

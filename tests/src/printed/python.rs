@@ -126,6 +126,18 @@ impl Stack {
         self.frames.iter().filter_map(Frame::call).collect()
     }
 
+    /// Returns the stack's frames of a language, root first. A frame of a function in C has no
+    /// file, and no line.
+    pub fn calls_in(&self, language: &str) -> Vec<Call> {
+        let frames = self.frames.iter().filter(|frame| frame.kind == language);
+        let call = |frame: &Frame| Call {
+            name: frame.name.clone(),
+            file: frame.file.clone().unwrap_or_default(),
+            line: frame.line.unwrap_or(0),
+        };
+        frames.map(call).collect()
+    }
+
     /// Returns the names of the stack's native frames, root first.
     pub fn native(&self) -> Vec<&str> {
         let native = self.frames.iter().filter(|frame| frame.kind == "user");

@@ -6,5 +6,8 @@ pub mod firefox;
 pub mod mariadb;
 pub mod nginx;
 pub mod peers;
+pub mod php;
 pub mod podman;
 pub mod pythons;
+pub mod rubies;
+mod versions;

@@ -3,6 +3,7 @@
 mod cgroups;
 mod commands;
 mod formats;
+mod interpreted;
 mod namespaces;
 mod printed;
 mod python;

@@ -53,6 +53,13 @@ struct pt_regs {
 /* Holds the mode of the code, for is_32_bit(). */
 #define REGS_MODE cs
 
+/*
+ * Registers of PHP's execute_ex() (Zend/zend_execute.c): the innermost frame and its
+ * instruction, in builds by GCC with global register variables.
+ */
+#define REGS_PHP_FRAME r14
+#define REGS_PHP_INSTRUCTION r15
+
 /* __USER32_CS of arch/x86/include/asm/segment.h: compatibility mode. */
 #define USER_CODE_SEGMENT_32 0x23
 

@@ -9,7 +9,7 @@ use inferno::flamegraph::color::{
     BackgroundColor, BasicPalette, Color, MultiPalette, Palette, PaletteMap,
 };
 use inferno::flamegraph::{self, TextTruncateDirection};
-use profile::{FrameKind, Profile, Reason, Sample, State, Unit, Wait};
+use profile::{FrameKind, LanguageName, Profile, Reason, Sample, State, Unit, Wait};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
@@ -217,8 +217,10 @@ const PALE: Color = Color::new(202, 216, 230);
 const BLUE: Color = Color::new(92, 148, 222);
 const AMBER: Color = Color::new(244, 178, 56);
 const GREY: Color = Color::new(222, 214, 204);
-/// The colour of functions that a language's runtime runs.
+/// The colours of functions that runtimes of languages run.
 const GREEN: Color = Color::new(146, 196, 125);
+const VIOLET: Color = Color::new(168, 152, 216);
+const ROSE: Color = Color::new(224, 142, 152);
 
 /// Adds a colour for each frame's text that has none: leaves by state and wait, all other frames
 /// and the root in grey.
@@ -243,13 +245,25 @@ fn add_states(palette: &mut PaletteMap, lines: &[String], leaves: &Leaves) {
 /// Returns a palette with a colour for each function that a language's runtime runs.
 fn interpreted_palette(profile: &Profile, options: &Options) -> PaletteMap {
     let mut palette = PaletteMap::default();
-    let frames = profile.frames.iter();
-    for frame in frames.filter(|frame| matches!(frame.kind, FrameKind::Interpreted(_))) {
+    for frame in profile.frames.iter() {
+        let FrameKind::Interpreted(language) = frame.kind else {
+            continue;
+        };
         let name = frame_name(profile, frame, options);
-        let colour = shaded(GREEN, &name);
+        let colour = shaded(colour_of_language(language), &name);
         palette.insert(name, colour);
     }
     palette
+}
+
+fn colour_of_language(language: LanguageName) -> Color {
+    const PHP: Option<LanguageName> = LanguageName::new("php");
+    const RUBY: Option<LanguageName> = LanguageName::new("ruby");
+    match Some(language) {
+        PHP => VIOLET,
+        RUBY => ROSE,
+        _ => GREEN,
+    }
 }
 
 fn colour(state: State, wait: Option<Wait>) -> Color {

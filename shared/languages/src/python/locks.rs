@@ -10,6 +10,7 @@ use crate::locks::{Locks, Row};
 /// `Include/internal/pycore_gil.h`).
 pub(super) const LOCKS: Locks = Locks {
     global: Some("_PyRuntime"),
+    shared: Some(Detail::Gil),
     purposes: &[
         // Functions of Python/ceval_gil.c and Python/thread_pthread.h.
         Row {

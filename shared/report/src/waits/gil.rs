@@ -1,4 +1,4 @@
-//! Column for time in which threads waited for Python's global lock. A table has the column only if
+//! Column for time in which threads waited for the global lock of Python or Ruby. A table has the column only if
 //! a thread waited.
 
 use export::text::numbers::seconds;
@@ -6,13 +6,17 @@ use profile::{Detail, Reason, State, WaitKind};
 
 use crate::{Process, Row};
 
-const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
+/// Waits for Python's lock and for Ruby's.
+const GLOBAL_LOCKS: [WaitKind; 2] = [
+    WaitKind::new(Reason::Lock, Detail::Gil),
+    WaitKind::new(Reason::Lock, Detail::Gvl),
+];
 
 /// Name of the column.
 pub(crate) const COLUMN: &str = "GIL";
 
 /// Meaning of the column.
-pub(crate) const MEANING: &str = "seconds in which it waited for Python's global lock";
+pub(crate) const MEANING: &str = "seconds in which it waited for the global lock of Python or Ruby";
 
 /// Returns the column's cells: one per shown thread, and the sum over the process's threads.
 /// Returns `None` if no thread waited.
@@ -27,7 +31,7 @@ fn waited_ns(row: &Row<'_>) -> u64 {
     let stacks = row.thread.stacks.iter();
     let waits = stacks.filter(|(sample, _)| {
         let wait = row.profile.wait(sample);
-        let is_for_gil = wait.is_some_and(|wait| wait.kind == GIL);
+        let is_for_gil = wait.is_some_and(|wait| GLOBAL_LOCKS.contains(&wait.kind));
         is_for_gil && sample.state == Some(State::Blocked)
     });
     waits.map(|(_, weight)| weight.value).sum()

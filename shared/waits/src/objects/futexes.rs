@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bpf::types::ObjectEvent;
-use languages::LANGUAGES;
+use bpf::types::{LOCK_LANGUAGE_SHIFT, ObjectEvent};
+use languages::{LANGUAGES, Language};
 use process::Process;
 use profile::{Detail, Reason, Table, Text, ThreadId, WaitKind};
 use symbolize::{Data, Symbolizer, Variable};
@@ -34,6 +34,8 @@ pub(crate) struct Futex {
     holder: Option<Holder>,
     /// True if the lock has a condition variable, like the lock of an interpreter.
     has_condition: bool,
+    /// Number of the language whose threads share the lock, if a program is certain of it; else 0.
+    language: u32,
 }
 
 /// Thread that held a lock.
@@ -67,11 +69,17 @@ impl Futex {
         }
     }
 
-    /// Returns the thread that held the lock. `is_gil` says whether the lock is a GIL. The holder
-    /// of a lock with a condition variable is known only for a GIL. The holder of a mutex is known
-    /// only for other locks.
-    pub(crate) fn holder(&self, is_gil: bool) -> Option<&Holder> {
-        (self.has_condition == is_gil).then_some(self.holder.as_ref())?
+    /// Returns whether a program is certain that the futex is a lock of a runtime. Such a lock is
+    /// no variable.
+    pub(crate) fn is_in_runtime(&self) -> bool {
+        self.language != 0
+    }
+
+    /// Returns the thread that held the lock. `is_shared` says whether all threads of a runtime
+    /// share the lock. The holder of a lock with a condition variable is known only for such a
+    /// lock. The holder of a mutex is known only for other locks.
+    pub(crate) fn holder(&self, is_shared: bool) -> Option<&Holder> {
+        (self.has_condition == is_shared).then_some(self.holder.as_ref())?
     }
 }
 
@@ -97,7 +105,9 @@ impl FutexPlaces {
     /// Locates a futex on which a thread waited, and returns it.
     pub(super) fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
         let (process, address) = (owner(event), event.address);
-        if event.value != LOCKED_WITH_WAITERS || !WAITS.contains(&event.operation) {
+        let language = event.operation >> LOCK_LANGUAGE_SHIFT;
+        let operation = event.operation & ((1 << LOCK_LANGUAGE_SHIFT) - 1);
+        if event.value != LOCKED_WITH_WAITERS || !WAITS.contains(&operation) {
             self.no_locks.insert((process, address));
         }
         let locate = || symbolizer.locate_data(process, address);
@@ -112,7 +122,8 @@ impl FutexPlaces {
             value: event.value,
             data: *place.or_insert_with(locate),
             holder,
-            has_condition: event.operation == WAIT_BITSET,
+            has_condition: operation == WAIT_BITSET,
+            language,
         }
     }
 
@@ -149,12 +160,17 @@ impl FutexPlaces {
         is_joined.then_some(WaitKind::new(Reason::Child, Detail::Thread))
     }
 
-    /// Returns whether a futex belongs to the lock that all threads of a language's runtime share.
-    pub(crate) fn is_gil(&self, futex: &Futex) -> bool {
+    /// Returns the kind of a wait for the lock that all threads of a language's runtime share, if
+    /// the futex belongs to such a lock.
+    pub(crate) fn shared_lock(&self, futex: &Futex) -> Option<WaitKind> {
         let variable = futex.data.and_then(|data| self.variables.get(&data));
         let symbol = variable.and_then(|variable| variable.symbol.as_deref());
-        let mut languages = LANGUAGES.iter();
-        symbol.is_some() && languages.any(|language| language.locks().global == symbol)
+        let is_owner = |language: &&&dyn Language| {
+            language.number() == futex.language
+                || symbol.is_some() && language.locks().global == symbol
+        };
+        let detail = LANGUAGES.iter().find(is_owner)?.locks().shared?;
+        Some(WaitKind::new(Reason::Lock, detail))
     }
 
     /// Returns the variable that contains a futex, if there is one, for a wait with this reason.

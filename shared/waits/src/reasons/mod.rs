@@ -20,8 +20,6 @@ use crate::objects::{Futex, Object, Objects};
 use idleness::{Evidence, Site, Waiter};
 use kernel_functions::{FAULT, FUTEX, Meaning, RECLAIM, SWAP, is_scheduler};
 
-/// Wait for the lock that all threads of a language's runtime share.
-const GIL: WaitKind = WaitKind::new(Reason::Lock, Detail::Gil);
 /// Wait on a futex whose kind is not shown by user functions.
 const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);
 
@@ -96,7 +94,7 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         };
         self.evidence.add(waiter, site, idleness, place.end, events);
         let holder = place.futex().filter(|_| kind.reason == Reason::Lock);
-        let holder = holder.and_then(|futex| futex.holder(kind == GIL));
+        let holder = holder.and_then(|futex| futex.holder(is_for_shared_lock(kind)));
         let holder = holder.map(|holder| holder.in_profile(&mut profile.names));
         let resource = object.and_then(|object| self.resource(profile, place, object, kind));
         Some(Wait {
@@ -137,12 +135,11 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
                 .and_then(|futex| places.kind_by_arguments(futex, lived))
         };
         let kind = by_state.unwrap_or_else(|| kind(seen, names(profile, stack.user), by_arguments));
-        // A stripped interpreter has no functions that show the GIL.
-        let may_be_gil = is_for_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
-        match place.futex() {
-            Some(futex) if may_be_gil && places.is_gil(futex) => GIL,
-            _ => kind,
-        }
+        // A stripped interpreter has no functions that show the lock of its threads.
+        let may_be_shared = is_for_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
+        let futex = place.futex().filter(|_| may_be_shared);
+        let shared = futex.and_then(|futex| places.shared_lock(futex));
+        shared.unwrap_or(kind)
     }
 
     /// Returns the resource of a wait, if a wait of this kind can be for the object.
@@ -255,6 +252,11 @@ fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
     }
 }
 
+/// Returns whether a wait is for the lock that all threads of a runtime share.
+fn is_for_shared_lock(kind: WaitKind) -> bool {
+    kind.reason == Reason::Lock && matches!(kind.detail, Detail::Gil | Detail::Gvl)
+}
+
 /// Returns whether a wait is for the resource of the system call, and not for an obstacle such as a
 /// kernel lock or memory.
 fn is_for_call(reason: Reason) -> bool {
@@ -287,7 +289,8 @@ fn futex_resource<Key>(
     let places = place.objects.places();
     let found = match kind.reason {
         // The lock of an interpreter has several words. None of them alone is the lock.
-        Reason::Lock if places.is_gil(futex) => places.whole_variable(futex),
+        Reason::Lock if futex.is_in_runtime() => return None,
+        Reason::Lock if places.shared_lock(futex).is_some() => places.whole_variable(futex),
         Reason::Lock | Reason::Condition | Reason::Unknown => places.variable(futex, kind.reason),
         _ => return None,
     };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bpf::types::InterpretedFunction;
+use languages::interleave::activations::interleave_activations;
 use languages::interleave::{Mixed, interleave, interleave_each};
 use languages::{End, Frame, Function, Language, Layout, Pieces};
 use process::Process;
@@ -134,7 +135,20 @@ impl Functions {
         let are_whole = extent.reached_root && chain.end == End::Whole;
         let one_by_one = has_no_anchors.then(|| {
             let runs_one = |index: usize| native.get(index).is_some_and(|at| self.runs_one(*at));
-            interleave_each(native.len(), runs_one, are_whole, links, shows_native)
+            let natives = native.len();
+            if language.counts_activations() {
+                let (to_root, is_whole) = (extent.reached_root, chain.end == End::Whole);
+                let mixed = interleave_activations(
+                    natives,
+                    runs_one,
+                    to_root,
+                    is_whole,
+                    links,
+                    shows_native,
+                );
+                return Some(mixed);
+            }
+            interleave_each(natives, runs_one, are_whole, links, shows_native)
         });
         let mixed = one_by_one.flatten().unwrap_or_else(|| {
             let (stack_pointer, cfas) = (extent.stack_pointer, extent.cfas);
@@ -329,7 +343,7 @@ fn locate(
     let interpreted = Interpreted {
         kind: FrameKind::Interpreted(language),
         name: function.name().into(),
-        file: Some(function.file().into()),
+        file: Some(function.file().into()).filter(|file: &Arc<str>| !file.is_empty()),
         first_line: function.first_line(),
     };
     Some(symbolizer.locate_interpreted(interpreted, function.line(frame.instruction)))

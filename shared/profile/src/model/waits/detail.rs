@@ -49,6 +49,7 @@ details! {
     GoroutineToRun "goroutine to run",
     Gpu "GPU",
     Guest "guest",
+    Gvl "GVL",
     IoUring "io_uring",
     RingWorker "io_uring worker",
     Ioctl "ioctl",

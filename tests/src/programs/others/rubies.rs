@@ -1,0 +1,16 @@
+//! Ruby versions of this machine.
+
+use std::path::PathBuf;
+
+use super::versions::fetched;
+
+/// Returns the distribution's Ruby and the versions that `scripts/runtimes/fetch.sh` has installed.
+///
+/// # Panics
+///
+/// Panics if the distribution has no Ruby.
+pub fn rubies() -> Vec<PathBuf> {
+    let path = PathBuf::from("/usr/bin/ruby");
+    assert!(path.exists(), "no {}", path.display());
+    [vec![path], fetched("ruby")].concat()
+}

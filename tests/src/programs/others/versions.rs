@@ -1,0 +1,23 @@
+//! Versions of interpreters that `scripts/runtimes/fetch.sh` has fetched from releases of Debian.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use super::pythons::ALL_VERSIONS;
+
+/// Returns the launchers of the fetched versions of a program, such as `php`; none unless
+/// [`ALL_VERSIONS`] is set.
+pub(super) fn fetched(program: &str) -> Vec<PathBuf> {
+    if env::var_os(ALL_VERSIONS).is_none() {
+        return Vec::new();
+    }
+    let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
+    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
+    let folders = fs::read_dir(cache.join("systemscope/runtimes").join(program));
+    let launchers = folders.into_iter().flatten().flatten();
+    let launchers = launchers.map(|folder| folder.path().join("bin").join(program));
+    let mut launchers: Vec<PathBuf> = launchers.filter(|path| path.exists()).collect();
+    launchers.sort();
+    launchers
+}
