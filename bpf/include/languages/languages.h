@@ -14,6 +14,7 @@
 #define SYSTEMSCOPE_LANGUAGES_H
 
 #include "languages/python.h"
+#include "languages/v8.h"
 
 /* A test's object defines this, after the header of its language. */
 #ifndef MORE_LANGUAGES
@@ -23,6 +24,7 @@
 /* One line for each language, and its #include above. */
 #define LANGUAGES(ONE)                                                         \
 	ONE(PYTHON, python)                                                    \
+	ONE(V8, v8)                                                            \
 	MORE_LANGUAGES(ONE)
 
 #define LANGUAGE_NUMBER(NAME, name) LANGUAGE_##NAME,

@@ -9,7 +9,7 @@ use inferno::flamegraph::color::{
     BackgroundColor, BasicPalette, Color, MultiPalette, Palette, PaletteMap,
 };
 use inferno::flamegraph::{self, TextTruncateDirection};
-use profile::{FrameKind, Profile, Reason, Sample, State, Unit, Wait};
+use profile::{FrameKind, LanguageName, Profile, Reason, Sample, State, Unit, Wait};
 
 use crate::format::{Format, Needs};
 use crate::measure::Measure;
@@ -219,6 +219,11 @@ const AMBER: Color = Color::new(244, 178, 56);
 const GREY: Color = Color::new(222, 214, 204);
 /// The colour of functions that a language's runtime runs.
 const GREEN: Color = Color::new(146, 196, 125);
+/// The colours of languages that have one of their own.
+const LANGUAGES: [(LanguageName, Color); 1] = [(
+    LanguageName::new("node").unwrap(),
+    Color::new(199, 203, 104),
+)];
 
 /// Adds a colour for each frame's text that has none: leaves by state and wait, all other frames
 /// and the root in grey.
@@ -243,10 +248,13 @@ fn add_states(palette: &mut PaletteMap, lines: &[String], leaves: &Leaves) {
 /// Returns a palette with a colour for each function that a language's runtime runs.
 fn interpreted_palette(profile: &Profile, options: &Options) -> PaletteMap {
     let mut palette = PaletteMap::default();
-    let frames = profile.frames.iter();
-    for frame in frames.filter(|frame| matches!(frame.kind, FrameKind::Interpreted(_))) {
+    for frame in profile.frames.iter() {
+        let FrameKind::Interpreted(language) = frame.kind else {
+            continue;
+        };
+        let own = LANGUAGES.iter().find(|(name, _)| *name == language);
         let name = frame_name(profile, frame, options);
-        let colour = shaded(GREEN, &name);
+        let colour = shaded(own.map_or(GREEN, |(_, colour)| *colour), &name);
         palette.insert(name, colour);
     }
     palette
