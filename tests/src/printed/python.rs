@@ -126,6 +126,19 @@ impl Stack {
         self.frames.iter().filter_map(Frame::call).collect()
     }
 
+    /// Returns the stack's frames of a language that have a file, root first.
+    pub fn calls_in(&self, language: &str) -> Vec<Call> {
+        let frames = self.frames.iter().filter(|frame| frame.kind == language);
+        let calls = frames.filter_map(|frame| {
+            Some(Call {
+                name: frame.name.clone(),
+                file: frame.file.clone()?,
+                line: frame.line.unwrap_or(0),
+            })
+        });
+        calls.collect()
+    }
+
     /// Returns the names of the stack's native frames, root first.
     pub fn native(&self) -> Vec<&str> {
         let native = self.frames.iter().filter(|frame| frame.kind == "user");

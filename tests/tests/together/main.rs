@@ -4,6 +4,7 @@ mod cgroups;
 mod commands;
 mod formats;
 mod namespaces;
+mod node;
 mod printed;
 mod python;
 mod refused;
