@@ -199,6 +199,19 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
 	cp "$pypi/requirements.txt" "$pypi/venv/"
 fi
 
+# Builds of Node.js that tests measure: Debian's, if they can be fetched, and official ones.
+nodes=tests/nodes
+if [[ $purpose == test ]]; then
+	for release in bookworm trixie; do
+		scripts/nodes/fetch.sh "$release" </dev/null || true
+	done
+	if [[ ! $nodes/node_modules/.package-lock.json -nt $nodes/package-lock.json ]]; then
+		echo "==> Installing with npm: what $nodes/package.json names" >&2
+		npm ci --prefix "$nodes" --ignore-scripts --no-audit --no-fund --silent >&2 ||
+			die "npm could not install what $nodes/package.json names: see above"
+	fi
+fi
+
 # Versions of interpreters that this distribution lacks. The tests run without a version that cannot
 # be fetched. scripts/test.sh reports that version of Python.
 if [[ $purpose == test ]]; then

@@ -55,6 +55,14 @@ pub const CHAIN_DEPTH: usize = length(|stack: &MixedStack| &stack.links);
 pub const LOCK_LANGUAGE_SHIFT: u32 = shared::LOCK_LANGUAGE_SHIFT as u32;
 /// Value of a link's instruction if the link is an anchor and no frame.
 pub const CHAIN_ANCHOR: i32 = shared::CHAIN_ANCHOR as i32;
+/// Value of a link's instruction if the link is an anchor of several native frames.
+pub const CHAIN_SPAN: i32 = shared::CHAIN_SPAN as i32;
+/// Value of a link's instruction if the link has the upper bits of addresses in machine code.
+pub const CHAIN_COMPILED: i32 = shared::CHAIN_COMPILED as i32;
+/// Value of a link's instruction if the link has the address of an interrupted instruction.
+pub const CHAIN_INTERRUPTED: i32 = shared::CHAIN_INTERRUPTED as i32;
+/// Value of a link's instruction if the link has the code of a function that may begin.
+pub const CHAIN_BEGINS: i32 = shared::CHAIN_BEGINS as i32;
 /// Size of a runtime's layout, in bytes.
 pub const LANGUAGE_LAYOUT_BYTES: usize = size_of::<LanguageLayout>();
 /// Maximum runtimes of one process.

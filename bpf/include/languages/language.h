@@ -81,13 +81,38 @@ USER_SPACE_KNOWS(enum, chain_end);
 struct chain_link {
 	/* Address of the function's code, or of the anchor. */
 	u64 code;
-	/* Position in the code, in units of its language; CHAIN_ANCHOR for an anchor. */
+	/*
+	 * Position in the code, in units of its language, or one of the CHAIN_ constants
+	 * below. Behind a CHAIN_COMPILED link, a negative position has the lower 31 bits
+	 * of an address in the machine code of the function.
+	 */
 	s32 instruction;
 	/* Distinguishes functions that had the same address at different times. */
 	u32 checksum;
 };
 
+/* The link is an anchor. */
 #define CHAIN_ANCHOR (-0x80000000LL)
+/*
+ * The link is an anchor. The native frames that run the frames before it begin
+ * @checksum words below its address.
+ */
+#define CHAIN_SPAN (-0x7fffffffLL)
+/*
+ * The link has the upper 33 bits of the addresses in the machine code of the functions
+ * behind it.
+ */
+#define CHAIN_COMPILED (-0x7ffffffeLL)
+/*
+ * The thread was interrupted at the link's address, in code without unwind tables. The
+ * function there may have no frame yet. Then the next such link has the address to
+ * which it returns.
+ */
+#define CHAIN_INTERRUPTED (-0x7ffffffdLL)
+/* The link has the code of a function that may be about to make its frame. */
+#define CHAIN_BEGINS (-0x7ffffffcLL)
+/* Largest of these constants. */
+#define CHAIN_LAST_MARK CHAIN_BEGINS
 
 /*
  * Anchors that are no addresses, of a runtime that leaves no anchors on the native stack.
@@ -130,10 +155,20 @@ struct mixed_stack {
 /* Maximum size of a language's state, in bytes. */
 #define CHAIN_STATE_BYTES 3072
 
-/* User registers of the thread that have a role in a runtime: see registers.h. */
+/* User registers of the thread. */
 struct chain_leaf {
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	/* Registers with a role in V8: see registers.h. */
+	u64 v8_function;
+	u64 v8_bytecode;
+	u64 v8_offset;
+	/* Registers with a role in PHP. */
 	u64 php_frame;
 	u64 php_instruction;
+	/* False if a system call left the code, true if it was interrupted. */
+	bool is_exact;
 };
 
 /* Read of a chain in progress. */
@@ -144,6 +179,11 @@ struct chain_walk {
 	u32 layout;
 	u64 base;
 	struct chain_leaf leaf;
+	/*
+	 * Set by a language's start: the chain begins at the registers, if unwind tables
+	 * do not describe the code at the ip.
+	 */
+	bool is_at_leaf;
 	/* Hash of the frames; 0 if the thread has none. */
 	u64 hash;
 	/* A struct of the language's header. */
@@ -183,20 +223,33 @@ static __always_inline void note_frame(struct chain_walk *walk,
 			       *(u64 *)&link->instruction);
 }
 
-static __always_inline enum chain_end
-note_anchor(struct chain_walk *walk, struct mixed_stack *stack, u64 address)
+/*
+ * Notes a link that is no frame. @mark: its instruction. The caller has checked that
+ * the stack is not full.
+ */
+static __always_inline void note_link(struct mixed_stack *stack, u64 address,
+				      s32 mark, u32 checksum)
 {
 	struct chain_link *link;
 	u32 index = stack->count;
 
-	if (index >= CHAIN_DEPTH)
-		return CHAIN_TOO_DEEP;
 	stack->count = index + 1;
 	barrier_var(index);
 	link = &stack->links[index & (CHAIN_DEPTH - 1)];
 	link->code = address;
-	link->instruction = CHAIN_ANCHOR;
-	link->checksum = 0;
+	link->instruction = mark;
+	link->checksum = checksum;
+}
+
+/* Same as note_link(), and the stack's ID depends on the address. */
+static __always_inline enum chain_end note_mark(struct chain_walk *walk,
+						struct mixed_stack *stack,
+						u64 address, s32 mark,
+						u32 checksum)
+{
+	if (stack->count >= CHAIN_DEPTH)
+		return CHAIN_TOO_DEEP;
+	note_link(stack, address, mark, checksum);
 	walk->hash = hash_word(walk->hash, address);
 	return CHAIN_GOES_ON;
 }
@@ -216,6 +269,12 @@ static __always_inline u32 holder_in_language(u32 holder, u32 language)
 
 	return holder & LOCK_IS_CERTAIN ? id | language << LOCK_LANGUAGE_SHIFT :
 					  id;
+}
+
+static __always_inline enum chain_end
+note_anchor(struct chain_walk *walk, struct mixed_stack *stack, u64 address)
+{
+	return note_mark(walk, stack, address, CHAIN_ANCHOR, 0);
 }
 
 /* Memory that describes a function, and the place of its copy in @bytes. */

@@ -16,6 +16,7 @@
 #include "languages/php.h"
 #include "languages/python.h"
 #include "languages/ruby.h"
+#include "languages/v8.h"
 
 /* A test's object defines this, after the header of its language. */
 #ifndef MORE_LANGUAGES
@@ -27,6 +28,7 @@
 	ONE(PYTHON, python)                                                    \
 	ONE(PHP, php)                                                          \
 	ONE(RUBY, ruby)                                                        \
+	ONE(V8, v8)                                                            \
 	MORE_LANGUAGES(ONE)
 
 #define LANGUAGE_NUMBER(NAME, name) LANGUAGE_##NAME,

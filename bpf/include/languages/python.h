@@ -13,6 +13,7 @@
 #define SYSTEMSCOPE_PYTHON_H
 
 #include "languages/language.h"
+#include "languages/pthread_values.h"
 
 /* Layout of a version of CPython: offsets in bytes from the beginning of each struct. */
 struct python_layout {
@@ -96,15 +97,6 @@ struct python_walk {
 	u8 frames[PYTHON_WINDOW + PYTHON_BYTES + sizeof(u64)];
 };
 
-/* struct pthread of glibc's nptl/descr.h: values of the first keys, and of the others. */
-#define PTHREAD_FIRST_VALUES 0x310
-#define PTHREAD_VALUES 0x510
-#define PTHREAD_VALUES_AT_ONCE 32
-#define PTHREAD_MOST_KEYS 1024
-/* The value is the second word of struct pthread_key_data. */
-#define PTHREAD_VALUE_BYTES 16
-#define PTHREAD_VALUE 8
-
 /*
  * Returns the word at @offset in the bytes read of a code object. The mask is for older
  * verifiers, which forget comparisons.
@@ -171,22 +163,15 @@ static __always_inline bool read_frame(struct python_walk *walk,
 static __always_inline u64 python_thread(struct python_layout *layout,
 					 u64 runtime, u64 self)
 {
-	u64 thread, id, values = self + PTHREAD_FIRST_VALUES;
+	u64 thread, id;
 	/* Py_tss_t: whether it is initialized, and the key. */
 	u32 key[2];
 
 	if (!read_user(key, sizeof(key), runtime + layout->runtime_key) ||
-	    !key[0] || key[1] >= PTHREAD_MOST_KEYS)
+	    !key[0])
 		return 0;
-	if (key[1] >= PTHREAD_VALUES_AT_ONCE &&
-	    (!read_user(&values, sizeof(values),
-			self + PTHREAD_VALUES +
-				key[1] / PTHREAD_VALUES_AT_ONCE * sizeof(u64)) ||
-	     !values))
-		return 0;
-	values += key[1] % PTHREAD_VALUES_AT_ONCE * PTHREAD_VALUE_BYTES;
-	if (!read_user(&thread, sizeof(thread), values + PTHREAD_VALUE) ||
-	    !thread || !read_user(&id, sizeof(id), thread + layout->thread_id))
+	thread = pthread_value(self, key[1]);
+	if (!thread || !read_user(&id, sizeof(id), thread + layout->thread_id))
 		return 0;
 	return id == self ? thread : 0;
 }

@@ -44,7 +44,7 @@ __noinline int publish_function(u32 kind, u32 index)
 	if (!layout)
 		return 0;
 	link = &stack->links[index & (CHAIN_DEPTH - 1)];
-	if (link->instruction == CHAIN_ANCHOR)
+	if (link->instruction <= CHAIN_LAST_MARK)
 		return 0;
 	hash = hash_word(scratch->event.instance, link->code);
 	hash = stack_id(hash_word(hash, link->checksum));

@@ -268,6 +268,8 @@ __noinline u64 walk_by_tables(u32 kind)
 		id = dump_stack(scratch, kind);
 		return id == STACK_MISSED ? STACK_NONE : id;
 	}
+	walk->first_mapping = (u32)tables.mappings;
+	walk->mapping_count = tables.mappings >> 32;
 	if (scratch->runtimes[0].language)
 		walk_chain(kind, thread_pointer(task));
 	if (note_code_pages(process, pages)) {
@@ -299,8 +301,6 @@ __noinline u64 walk_by_tables(u32 kind)
 		}
 		begin_notes(&walk->notes, &from);
 	}
-	walk->first_mapping = (u32)tables.mappings;
-	walk->mapping_count = tables.mappings >> 32;
 	end = unwind_stack(scratch, kind);
 
 	if ((end & 0xff) == WALK_NO_MAPPING || dump_every_stack) {

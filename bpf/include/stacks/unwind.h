@@ -491,6 +491,63 @@ __noinline int walk_chain_frames(u32 kind)
 	return end;
 }
 
+/* Code at an address, as unwind tables show it. */
+enum code_kind {
+	/* User space has read no mapping there. */
+	CODE_UNKNOWN,
+	/* Code without a rule, such as code that a runtime compiled. */
+	CODE_BARE,
+	CODE_WITH_RULE,
+};
+
+/*
+ * Returns the enum code_kind of the code at @address in the process of the unwind in
+ * the scratch of @kind.
+ */
+__noinline int find_code_kind(u32 kind, u64 address)
+{
+	struct stack_scratch *scratch = find_stack_scratch(kind);
+	struct unwind_mapping *mapping;
+	struct unwind_rule *rule;
+
+	if (!scratch)
+		return CODE_UNKNOWN;
+	mapping = find_mapping(scratch->walk.first_mapping,
+			       scratch->walk.mapping_count, address);
+	if (!mapping)
+		return CODE_UNKNOWN;
+	rule = find_rule(mapping->first_page, mapping->page_count,
+			 address - mapping->bias);
+	return rule && rule->cfa != CFA_NONE ? CODE_WITH_RULE : CODE_BARE;
+}
+
+/*
+ * Notes where the thread was interrupted. Returns false if the code there has a rule.
+ * Such code does not belong to a runtime that begins its chain at the leaf.
+ */
+__noinline int note_interrupted(u32 kind)
+{
+	struct stack_scratch *scratch = find_stack_scratch(kind);
+	struct mixed_stack *stack = find_mixed_scratch(kind);
+	u64 words[2];
+
+	if (!scratch || !stack ||
+	    find_code_kind(kind, scratch->walk.ip) == CODE_WITH_RULE)
+		return false;
+	note_mark(&scratch->chain, stack, scratch->walk.ip, CHAIN_INTERRUPTED,
+		  0);
+	if (!read_user(words, sizeof(words), scratch->walk.sp))
+		return true;
+	for (u32 i = 0; i < 2; i++) {
+		if (find_code_kind(kind, words[i]) != CODE_BARE)
+			continue;
+		note_mark(&scratch->chain, stack, words[i], CHAIN_INTERRUPTED,
+			  0);
+		break;
+	}
+	return true;
+}
+
 /*
  * Finds the current thread's innermost frame in runtime number @index of the process,
  * and starts a chain there in the scratch of @kind. @self: pthread_self() of the
@@ -514,6 +571,14 @@ __noinline int start_runtime(u32 kind, u32 index, u64 self)
 	walk->leaf.php_frame = scratch->walk.registers.REGS_PHP_FRAME;
 	walk->leaf.php_instruction =
 		scratch->walk.registers.REGS_PHP_INSTRUCTION;
+	walk->leaf.ip = scratch->walk.ip;
+	walk->leaf.sp = scratch->walk.sp;
+	walk->leaf.bp = scratch->walk.bp;
+	walk->leaf.v8_function = scratch->walk.registers.REGS_V8_FUNCTION;
+	walk->leaf.v8_bytecode = scratch->walk.registers.REGS_V8_BYTECODE;
+	walk->leaf.v8_offset = scratch->walk.registers.REGS_V8_OFFSET;
+	walk->leaf.is_exact = scratch->walk.ip_is_exact;
+	walk->is_at_leaf = false;
 	layout = find_layout(walk->layout);
 	return layout ? start_chain(walk, layout, self) : CHAIN_NO_THREAD;
 }
@@ -538,6 +603,8 @@ __noinline int walk_chain(u32 kind, u64 self)
 	}
 	if (end != CHAIN_GOES_ON)
 		return end;
+	if (scratch->chain.is_at_leaf && !note_interrupted(kind))
+		return CHAIN_NO_THREAD;
 	for (u32 i = 0; i <= CHAIN_DEPTH / CHAIN_FRAMES_AT_ONCE; i++) {
 		end = walk_chain_frames(kind);
 		if (end != CHAIN_GOES_ON)

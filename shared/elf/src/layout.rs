@@ -57,6 +57,8 @@ pub const STT_NOTYPE: u8 = 0;
 pub const STT_OBJECT: u8 = 1;
 /// Type of a function's symbol.
 pub const STT_FUNC: u8 = 2;
+/// Symbol type of a thread-local variable.
+pub const STT_TLS: u8 = 6;
 /// Type of the symbol of a function that returns the address of the actual function.
 pub const STT_GNU_IFUNC: u8 = 10;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::layout::{
     Fields, SHT_DYNSYM, SHT_GNU_HASH, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT,
-    SYMBOL_SIZE,
+    STT_TLS, SYMBOL_SIZE,
 };
 use crate::reader::Elf;
 use crate::sections::Section;
@@ -58,13 +58,55 @@ impl<S: Source> Elf<S> {
     /// its size. Searches the dynamic symbols first, by their hash table if this is a 64-bit file
     /// with a hash table. Then searches the full symbol table.
     pub fn variable(&self, name: &str) -> Option<Range<u64>> {
+        let full = || self.in_order(SHT_SYMTAB, name.as_bytes(), STT_OBJECT);
+        self.exported_variable(name).or_else(full)
+    }
+
+    /// Returns the virtual addresses of the variable with this name, like [`Elf::variable`], but
+    /// searches only the dynamic symbols.
+    pub fn exported_variable(&self, name: &str) -> Option<Range<u64>> {
+        self.dynamic(name.as_bytes(), STT_OBJECT)
+    }
+
+    /// Returns the offset of a thread-local variable in the file's thread-local storage, if the
+    /// file defines the variable. Searches all symbols.
+    pub fn thread_local(&self, name: &str) -> Option<u64> {
         let name = name.as_bytes();
+        let full = || self.in_order(SHT_SYMTAB, name, STT_TLS);
+        let found = self.dynamic(name, STT_TLS).or_else(full);
+        found.map(|range| range.start)
+    }
+
+    /// Returns the virtual address of the words by which code of a library finds the thread-local
+    /// variable with this name: the number of the module, and the offset in its storage. Returns
+    /// `None` if the code finds the variable in another way.
+    pub fn thread_local_index(&self, name: &str) -> Option<u64> {
+        /// Relocation that stores the number of a module (System V ABI for x86-64, section 4.4.1).
+        const R_X86_64_DTPMOD64: u64 = 16;
+        const RELOCATION_SIZE: usize = 24;
+        let table = self.section_of_kind(SHT_GNU_HASH)?;
+        let relocations = self.section(".rela.dyn")?;
+        if relocations.size > SEARCH_LIMIT || !self.header().is_64_bit {
+            return None;
+        }
+        let relocations = self.part(relocations, 0, relocations.size)?;
+        relocations
+            .chunks_exact(RELOCATION_SIZE)
+            .map(Fields)
+            .filter(|entry| entry.u64(8) & 0xffff_ffff == R_X86_64_DTPMOD64)
+            .find_map(|entry| {
+                let symbol = entry.u64(8) >> 32;
+                self.dynamic_symbol(table, symbol, name.as_bytes(), STT_TLS)?;
+                Some(entry.u64(0))
+            })
+    }
+
+    fn dynamic(&self, name: &[u8], kind: u8) -> Option<Range<u64>> {
         let is_64_bit = self.header().is_64_bit;
-        let dynamic = match self.section_of_kind(SHT_GNU_HASH) {
-            Some(table) if is_64_bit => self.by_hash(table, name),
-            _ => self.in_order(SHT_DYNSYM, name),
-        };
-        dynamic.or_else(|| self.in_order(SHT_SYMTAB, name))
+        match self.section_of_kind(SHT_GNU_HASH) {
+            Some(table) if is_64_bit => self.by_hash(table, name, kind),
+            _ => self.in_order(SHT_DYNSYM, name, kind),
+        }
     }
 
     /// Returns the `size` bytes at a virtual address as they are after loading; `None` if the file
@@ -92,10 +134,10 @@ impl<S: Source> Elf<S> {
         });
     }
 
-    fn in_order(&self, kind: u32, name: &[u8]) -> Option<Range<u64>> {
+    fn in_order(&self, table: u32, name: &[u8], kind: u8) -> Option<Range<u64>> {
         let mut found = None;
-        self.for_each_symbol(kind, |symbol, found_name| {
-            if found.is_none() && symbol.kind() == STT_OBJECT && found_name == name {
+        self.for_each_symbol(table, |symbol, found_name| {
+            if found.is_none() && symbol.kind() == kind && found_name == name {
                 found = sized(symbol.range());
             }
         });
@@ -105,7 +147,7 @@ impl<S: Source> Elf<S> {
     /// Looks up a variable in `.gnu.hash`. The table has a Bloom filter, the first symbol of each
     /// bucket, and the hash of each symbol. The lowest bit of a hash marks the last symbol of a
     /// chain (<https://sourceware.org/gnu-gabi/program-loading-and-dynamic-linking.txt>).
-    fn by_hash(&self, table: &Section, name: &[u8]) -> Option<Range<u64>> {
+    fn by_hash(&self, table: &Section, name: &[u8], kind: u8) -> Option<Range<u64>> {
         let header = self.part(table, 0, 16)?;
         let header = Fields(&header);
         let [buckets, first, words, shift] = [0, 4, 8, 12].map(|at| u64::from(header.u32(at)));
@@ -124,7 +166,7 @@ impl<S: Source> Elf<S> {
             let at = hashes_at + symbol.checked_sub(first)? * 4;
             let found = Fields(&self.part(table, at, 4)?).u32(0);
             if found | 1 == hash | 1
-                && let Some(range) = self.dynamic_symbol(table, symbol, name)
+                && let Some(range) = self.dynamic_symbol(table, symbol, name, kind)
             {
                 return Some(range);
             }
@@ -135,9 +177,14 @@ impl<S: Source> Elf<S> {
         None
     }
 
-    /// Returns the addresses of the dynamic symbol with this index, if it is a variable with this
-    /// name.
-    fn dynamic_symbol(&self, table: &Section, index: u64, name: &[u8]) -> Option<Range<u64>> {
+    /// Returns the addresses of the dynamic symbol with this index, if it has this name and type.
+    fn dynamic_symbol(
+        &self,
+        table: &Section,
+        index: u64,
+        name: &[u8],
+        kind: u8,
+    ) -> Option<Range<u64>> {
         let section = |index: u32| self.sections().get(index as usize);
         let symbols = section(table.link)?;
         let size = SYMBOL_SIZE as u64;
@@ -145,7 +192,7 @@ impl<S: Source> Elf<S> {
         let names = section(symbols.link)?;
         let found = self.part(names, symbol.name.into(), name.len() as u64 + 1)?;
         let is_named = found.split_last() == Some((&0, name));
-        let is_meant = is_named && symbol.is_defined() && symbol.kind() == STT_OBJECT;
+        let is_meant = is_named && symbol.is_defined() && symbol.kind() == kind;
         is_meant.then(|| sized(symbol.range()))?
     }
 

@@ -25,6 +25,8 @@ pub struct Segment {
     pub size: u64,
     /// Size in memory, in bytes. Bytes that the file lacks are 0.
     pub memory_size: u64,
+    /// Alignment in memory, in bytes.
+    pub alignment: u64,
 }
 
 impl Segment {
@@ -43,6 +45,7 @@ impl Segment {
             address: word(16, 8),
             size: word(32, 16),
             memory_size: word(40, 20),
+            alignment: word(48, 28),
         }
     }
 

@@ -11,6 +11,22 @@ pub struct Frame {
     pub instruction: i32,
     /// Checksum that distinguishes the function from a later one at the same address.
     pub checksum: u32,
+    /// Address in the machine code of the function, whose `instruction` is then unknown; 0 for an
+    /// interpreted function. The address lies within the call that the function makes.
+    pub machine_code: u64,
+}
+
+/// Interrupted instruction, in code that belongs to the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted {
+    /// Address of the instruction.
+    pub address: u64,
+    /// True if the instruction is in a file, not in memory into which the runtime wrote code.
+    pub is_in_file: bool,
+    /// Address to which the interrupted function returns, if it has no frame yet.
+    pub returns_to: Option<u64>,
+    /// Function that may be about to make its frame, as a frame that does not exist yet.
+    pub begins: Option<Frame>,
 }
 
 /// Reason why a chain ended.
@@ -43,6 +59,8 @@ pub struct Chain {
     pub links: Vec<Link<Frame>>,
     /// Reason why the chain ended.
     pub end: End,
+    /// Interrupted instruction, if the thread was interrupted in code of the runtime.
+    pub interrupted: Option<Interrupted>,
 }
 
 impl Chain {
@@ -52,6 +70,7 @@ impl Chain {
         Chain {
             links: Vec::new(),
             end,
+            interrupted: None,
         }
     }
 }

@@ -11,6 +11,9 @@ pub enum Link<F> {
     Frame(F),
     /// The native frame that contains this address runs the frames since the last anchor.
     Anchor(u64),
+    /// The native frames from the one that contains the first address up to the one that contains
+    /// the second run the frames since the last anchor.
+    Span(u64, u64),
 }
 
 /// Frame of a stack with native frames and frames of a language.
@@ -34,6 +37,9 @@ pub enum Mixed<F> {
 ///
 /// The frames up to an anchor replace the native frame that contains the anchor. If `shows_native`
 /// is true, the native frame stays as their caller. An anchor without frames replaces nothing.
+///
+/// The frames up to a span replace all native frames of the span, with or without frames. If the
+/// native unwind ended within the span, they replace the native frames from its first address on.
 ///
 /// Some frames have no place. They keep their order:
 ///
@@ -60,18 +66,21 @@ pub fn interleave<F: Copy>(
     };
     // Frames that replace each native frame, or come before it.
     let mut places: Vec<Vec<Mixed<F>>> = (0..natives).map(|_| Vec::new()).collect();
+    // Native frames that a span replaces.
+    let mut replaced = vec![false; natives];
     let mut last: Option<(usize, u64)> = None;
     let mut waiting = Vec::new();
     let mut segment = Vec::new();
     for link in chain {
-        let address = match *link {
+        let (address, end) = match *link {
             Link::Frame(frame) => {
                 segment.push(Mixed::Frame(frame));
                 continue;
             }
-            Link::Anchor(address) => address,
+            Link::Anchor(address) => (address, None),
+            Link::Span(first, last) => (first, Some(last)),
         };
-        if segment.is_empty() {
+        if segment.is_empty() && end.is_none() {
             continue;
         }
         let ascends = last.is_none_or(|(_, before)| address > before);
@@ -87,12 +96,17 @@ pub fn interleave<F: Copy>(
         }
         place.append(&mut segment);
         last = Some((index, address));
+        if let Some(end) = end.filter(|end| *end >= address) {
+            let until = stack.frame_of(end, index).unwrap_or(natives - 1);
+            replaced[index..=until].fill(true);
+            last = Some((until, end));
+        }
     }
     // The rest of a truncated chain follows the last frame with a place.
     let cut_at = last.map(|(index, _)| index).filter(|_| waiting.is_empty());
     let mut mixed = Vec::with_capacity(natives + chain.len());
     for (index, place) in places.into_iter().enumerate() {
-        let is_shown = place.is_empty() || shows_native;
+        let is_shown = place.is_empty() && !replaced[index] || shows_native;
         mixed.extend(place);
         mixed.extend(is_shown.then_some(Mixed::Native(index)));
         if cut_at == Some(index) {
@@ -122,7 +136,7 @@ pub fn interleave_each<F: Copy>(
 ) -> Option<Vec<Mixed<F>>> {
     let mut frames = chain.iter().filter_map(|link| match link {
         Link::Frame(frame) => Some(Mixed::Frame(*frame)),
-        Link::Anchor(_) => None,
+        Link::Anchor(_) | Link::Span(..) => None,
     });
     let mut mixed = Vec::with_capacity(natives);
     for index in 0..natives {

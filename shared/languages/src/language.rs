@@ -11,6 +11,7 @@ use unwind::Memory;
 
 use crate::chain::{Chain, Frame};
 use crate::locks::Locks;
+use crate::reader::Reader;
 
 /// ELF file, whose variables and functions show a runtime.
 pub type File<'a> = Elf<&'a dyn Source>;
@@ -67,13 +68,12 @@ pub trait Language: Debug + Send + Sync {
     }
 
     /// Reads the frames of a thread that is off the CPU, but at most `most` links. The language's
-    /// header in `bpf/include/languages` does the same for the current thread. `thread_pointer` is
-    /// the thread's `fsbase`, which is `pthread_self()`.
+    /// header in `bpf/include/languages` does the same for the current thread.
     fn walk(
         &self,
         attached: &Attached,
         memory: &mut dyn Memory,
-        thread_pointer: u64,
+        thread: Thread,
         most: usize,
     ) -> Chain;
 
@@ -83,8 +83,12 @@ pub trait Language: Debug + Send + Sync {
         &self,
         layout: &Layout,
         frame: Frame,
-        memory: &ProcessMemory,
+        reader: &mut Reader<'_>,
     ) -> Option<Arc<dyn Function>>;
+
+    /// Completes the chain of a thread that was interrupted in code of the runtime. A function that
+    /// begins has no frame yet.
+    fn complete(&self, _layout: &Layout, _chain: &mut Chain, _reader: &mut Reader<'_>) {}
 
     /// Reads a function from the copy that a program made when the function was about to run.
     fn copied_function(
@@ -108,6 +112,15 @@ pub trait Language: Debug + Send + Sync {
     fn starts_threads(&self, _function: &str) -> bool {
         false
     }
+}
+
+/// Registers of a thread that is off the CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread {
+    /// Thread pointer (`fsbase`), which is `pthread_self()`.
+    pub pointer: u64,
+    /// Stack pointer.
+    pub stack_pointer: u64,
 }
 
 /// Runtime that a file defines.
@@ -176,6 +189,12 @@ pub trait Function: Debug + Send + Sync {
     /// Returns the line of a frame at `instruction`, if this instruction has a line.
     fn line(&self, instruction: i32) -> Option<u32>;
 
+    /// Returns the functions that a compiler put into this one at the position of the frame,
+    /// innermost first.
+    fn inlined(&self) -> &[Inlined] {
+        &[]
+    }
+
     /// Returns whether tracebacks of the language itself show a frame at `instruction`.
     fn is_shown(&self, _instruction: i32) -> bool {
         true
@@ -188,6 +207,15 @@ pub trait Function: Debug + Send + Sync {
 
     /// Returns the size of the function in memory, in bytes.
     fn size(&self) -> usize;
+}
+
+/// Function whose code a compiler put into the function that called it.
+#[derive(Clone, Debug)]
+pub struct Inlined {
+    /// Function.
+    pub function: Arc<dyn Function>,
+    /// Line of the frame, if it is known.
+    pub line: Option<u32>,
 }
 
 /// Memory that is read in pieces.

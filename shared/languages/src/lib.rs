@@ -12,18 +12,22 @@ mod locks;
 #[cfg(test)]
 mod made;
 pub mod php;
+mod pthread_values;
 pub mod python;
+mod reader;
 pub mod ruby;
+pub mod v8;
 
 use profile::LanguageName;
 
-pub use chain::{Chain, End, Frame};
+pub use chain::{Chain, End, Frame, Interrupted};
 pub use interleave::interleave;
-pub use language::{Attached, File, Function, Language, Layout, Pieces, Runtime};
+pub use language::{Attached, File, Function, Inlined, Language, Layout, Pieces, Runtime, Thread};
 pub use locks::{Locks, Name, Row};
+pub use reader::{MemoryPieces, Reader, Shared};
 
 /// All known languages.
-pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &php::Php, &ruby::Ruby];
+pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &php::Php, &ruby::Ruby, &v8::Node];
 
 /// Returns the language with a name. A capture may have a language that is not known.
 #[must_use]

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{CHAIN_DEPTH, StackOwner};
-use languages::{Attached, End, Layout};
+use languages::{Attached, End, Layout, Thread};
 use loader::{LoadedObject, Result};
 use process::{Living, Process, ProcessMemory};
 use symbolize::{CodeMapping, Symbolizer};
@@ -344,6 +344,7 @@ impl<'a> Unwinder<'a> {
         &self,
         process: Process,
         owner: &StackOwner,
+        stack_pointer: u64,
         memory: &mut impl Memory,
     ) -> Option<InterpretedFrames> {
         let most = CHAIN_DEPTH.min(self.walking.max_stack);
@@ -358,7 +359,11 @@ impl<'a> Unwinder<'a> {
                 if language.runs_in_first_thread() && owner.is_first == 0 {
                     return None;
                 }
-                let chain = language.walk(&attached, memory, owner.thread_pointer, most);
+                let thread = Thread {
+                    pointer: owner.thread_pointer,
+                    stack_pointer,
+                };
+                let chain = language.walk(&attached, memory, thread, most);
                 (chain.end != End::NoThread).then_some(InterpretedFrames {
                     process: process_of(owner),
                     layout: Arc::clone(layout),
@@ -379,7 +384,8 @@ impl<'a> Unwinder<'a> {
         let (_, layout) = self.space(dumped.process)?.readable_runtimes().next()?;
         let owner = &dumped.owner;
         let mut memory = ProcessMemory::new(owner.pid);
-        let frames = self.interpreted_frames(dumped.process, owner, &mut memory);
+        let stack_pointer = dumped.registers.stack_pointer();
+        let frames = self.interpreted_frames(dumped.process, owner, stack_pointer, &mut memory);
         if stack_of(owner.task) == Some(dumped.id) {
             return frames;
         }

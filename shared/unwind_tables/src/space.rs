@@ -56,6 +56,11 @@ impl Space {
         table_of: impl Fn(CodeSource) -> Option<FileTable>,
     ) -> Space {
         let mut runtimes: Vec<MappedRuntime> = Vec::new();
+        // A runtime may map a part of its code a second time, anywhere.
+        let is_first = |mapping: &CodeMapping| {
+            let mut others = code.iter().filter(|other| other.source == mapping.source);
+            others.all(|other| other.offset >= mapping.offset)
+        };
         let mappings = code
             .iter()
             .map(|mapping| {
@@ -73,7 +78,8 @@ impl Space {
                 let Some(address) = file.built.address(mapping.offset) else {
                     return bare;
                 };
-                for found in file.runtimes.iter() {
+                let is_first = !file.runtimes.is_empty() && is_first(mapping);
+                for found in file.runtimes.iter().filter(|_| is_first) {
                     let is_there =
                         |known: &MappedRuntime| known.language.number() == found.language.number();
                     if runtimes.iter().any(is_there) {

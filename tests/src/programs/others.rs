@@ -5,6 +5,7 @@ pub mod django;
 pub mod firefox;
 pub mod mariadb;
 pub mod nginx;
+pub mod nodes;
 pub mod peers;
 pub mod php;
 pub mod podman;

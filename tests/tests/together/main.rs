@@ -5,6 +5,7 @@ mod commands;
 mod formats;
 mod interpreted;
 mod namespaces;
+mod node;
 mod printed;
 mod python;
 mod refused;

@@ -60,6 +60,14 @@ struct pt_regs {
 #define REGS_PHP_FRAME r14
 #define REGS_PHP_INSTRUCTION r15
 
+/*
+ * Registers of the code of V8 (src/codegen/x64/register-x64.h): the JSFunction that is
+ * called, and the array and the offset of the bytecode that the interpreter runs.
+ */
+#define REGS_V8_FUNCTION di
+#define REGS_V8_BYTECODE r12
+#define REGS_V8_OFFSET r9
+
 /* __USER32_CS of arch/x86/include/asm/segment.h: compatibility mode. */
 #define USER_CODE_SEGMENT_32 0x23
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use checks::toy::types::{language, toy_layout};
 use languages::interleave::Link;
-use languages::{Attached, Chain, End, File, Frame, Function, Language, Layout, Pieces, Runtime};
+use languages::{
+    Attached, Chain, End, File, Frame, Function, Language, Layout, Pieces, Reader, Runtime, Thread,
+};
 use plain::Plain;
-use process::ProcessMemory;
 use profile::LanguageName;
 use unwind::Memory;
 
@@ -72,11 +73,11 @@ impl Language for Toy {
         &self,
         attached: &Attached,
         memory: &mut dyn Memory,
-        thread_pointer: u64,
+        thread: Thread,
         most: usize,
     ) -> Chain {
         let threads = (0..THREADS).map(|index| attached.base + index * THREAD_BYTES);
-        let mut is_this = |thread: &u64| memory.word(*thread) == Some(thread_pointer);
+        let mut is_this = |thread: &u64| memory.word(*thread) == Some(thread.pointer);
         let Some(thread) = threads.into_iter().find(|thread| is_this(thread)) else {
             return Chain::empty(End::NoThread);
         };
@@ -95,16 +96,20 @@ impl Language for Toy {
             links.push(link);
             next = memory.word(frame);
         };
-        Chain { links, end }
+        Chain {
+            links,
+            end,
+            interrupted: None,
+        }
     }
 
     fn function(
         &self,
         layout: &Layout,
         frame: Frame,
-        memory: &ProcessMemory,
+        reader: &mut Reader<'_>,
     ) -> Option<Arc<dyn Function>> {
-        self.copied_function(layout, frame, memory)
+        self.copied_function(layout, frame, &reader.memory)
     }
 
     fn copied_function(
@@ -130,6 +135,7 @@ fn link(memory: &mut dyn Memory, frame: u64) -> Option<Link<Frame>> {
         code,
         instruction: memory.word(frame + u64::from(LAYOUT.line))? as i32,
         checksum: memory.word(code)? as u32,
+        machine_code: 0,
     }))
 }
 

@@ -221,6 +221,8 @@ const GREY: Color = Color::new(222, 214, 204);
 const GREEN: Color = Color::new(146, 196, 125);
 const VIOLET: Color = Color::new(168, 152, 216);
 const ROSE: Color = Color::new(224, 142, 152);
+const OLIVE: Color = Color::new(199, 203, 104);
+const TEAL: Color = Color::new(112, 190, 186);
 
 /// Adds a colour for each frame's text that has none: leaves by state and wait, all other frames
 /// and the root in grey.
@@ -259,9 +261,13 @@ fn interpreted_palette(profile: &Profile, options: &Options) -> PaletteMap {
 fn colour_of_language(language: LanguageName) -> Color {
     const PHP: Option<LanguageName> = LanguageName::new("php");
     const RUBY: Option<LanguageName> = LanguageName::new("ruby");
+    const NODE: Option<LanguageName> = LanguageName::new("node");
+    const JAVA: Option<LanguageName> = LanguageName::new("java");
     match Some(language) {
         PHP => VIOLET,
         RUBY => ROSE,
+        NODE => OLIVE,
+        JAVA => TEAL,
         _ => GREEN,
     }
 }

@@ -39,7 +39,7 @@ pub fn interleave_activations<F: Copy>(
     let frames = |links: &[Link<F>]| {
         let frames = links.iter().filter_map(|link| match link {
             Link::Frame(frame) => Some(Mixed::Frame(*frame)),
-            Link::Anchor(_) => None,
+            Link::Anchor(_) | Link::Span(..) => None,
         });
         frames.collect::<Vec<_>>()
     };

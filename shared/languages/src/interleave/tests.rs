@@ -97,10 +97,15 @@ fn frames_on_a_stack_that_was_switched_to_have_their_places() {
 
 fn links() -> impl Strategy<Value = Vec<Link<u16>>> {
     let address = prop_oneof![900..1500_u64, any::<u64>()];
-    let link = prop_oneof![Just(None), address.prop_map(Some)];
+    let anchor = (
+        address,
+        prop_oneof![Just(None), (0..400_u64).prop_map(Some)],
+    );
+    let link = prop_oneof![Just(None), anchor.prop_map(Some)];
     prop::collection::vec(link, 0..40).prop_map(|links| {
-        let number = |(index, anchor): (usize, Option<u64>)| match anchor {
-            Some(address) => Anchor(address),
+        let number = |(index, anchor)| match anchor {
+            Some((address, None)) => Anchor(address),
+            Some((address, Some(length))) => Link::Span(address, address.wrapping_add(length)),
             None => Python(index as u16),
         };
         links.into_iter().enumerate().map(number).collect()
@@ -124,7 +129,7 @@ proptest! {
 
         let frames = chain.iter().filter_map(|link| match link {
             Python(frame) => Some(*frame),
-            Anchor(_) => None,
+            Anchor(_) | Link::Span(..) => None,
         });
         let shown = mixed.iter().filter_map(|frame| match frame {
             Frame(frame) => Some(*frame),
@@ -138,13 +143,42 @@ proptest! {
         let native: Vec<usize> = native.collect();
         prop_assert!(native.is_sorted_by(|one, next| one < next));
         prop_assert!(native.iter().all(|index| *index < natives));
-        // Each segment may replace one native frame.
+        // Each segment may replace one native frame, and the native frames of a span.
         let anchors = chain.iter().filter(|link| matches!(link, Anchor(_))).count();
-        let least = if shows_native { natives } else { natives.saturating_sub(anchors) };
+        let has_spans = chain.iter().any(|link| matches!(link, Link::Span(..)));
+        let least = match (shows_native, has_spans) {
+            (true, _) => natives,
+            (false, true) => 0,
+            (false, false) => natives.saturating_sub(anchors),
+        };
         prop_assert!(native.len() >= least);
         let ends_so = mixed.last() == Some(&Unanchored);
         prop_assert!(!ends_so && !mixed.windows(2).any(|two| two == [Unanchored; 2]));
     }
+}
+
+#[test]
+fn frames_of_a_span_replace_its_native_frames() {
+    let cfas = [1000, 1100, 1200, 1300, 1400];
+    let mixed = |natives: usize, chain: &[Link<u16>]| {
+        interleave(LEAF, &cfas[..natives.min(5)], natives, true, chain, false)
+    };
+    let chain = [Python(1), Python(2), Link::Span(1050, 1250)];
+    let [one, two] = [1, 2].map(Frame);
+    let placed = [Native(0), one, two, Native(4), Native(5)];
+    assert_eq!(mixed(6, &chain), placed);
+    // A span without frames replaces its native frames, too.
+    let empty = [Link::Span(1050, 1150), Python(1), Link::Span(1250, 1350)];
+    assert_eq!(mixed(6, &empty), [Native(0), one, Native(5)]);
+    // The native unwind ended within the span, or before it.
+    let beyond = [
+        Python(1),
+        Link::Span(1150, 9000),
+        Python(2),
+        Link::Span(9100, 9200),
+    ];
+    let cut = interleave(LEAF, &cfas[..3], 3, false, &beyond, false);
+    assert_eq!(cut, [Native(0), Native(1), one, Unanchored, two]);
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bpf::types::headers;
 use plain::Plain;
-use process::ProcessMemory;
 use profile::LanguageName;
 use unwind::Memory;
 
 use super::{Layout, PhpFunction, find, layout, read, read_stopped, walk};
-use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime};
+use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime, Thread};
+use crate::reader::Reader;
 use crate::{Chain, End, Frame};
 
 const NAME: LanguageName = LanguageName::new("php").unwrap();
@@ -79,7 +79,7 @@ impl Language for Php {
         &self,
         attached: &Attached,
         memory: &mut dyn Memory,
-        _thread_pointer: u64,
+        _thread: Thread,
         most: usize,
     ) -> Chain {
         let layout = attached.layout.as_ref();
@@ -93,10 +93,10 @@ impl Language for Php {
         &self,
         layout: &language::Layout,
         frame: Frame,
-        memory: &ProcessMemory,
+        reader: &mut Reader<'_>,
     ) -> Option<Arc<dyn Function>> {
         let (layout, has_requests) = known_layout(layout)?;
-        let read = read(memory, layout, has_requests, frame.code, frame.checksum)?;
+        let read = read(&reader.memory, layout, has_requests, frame.code, frame.checksum)?;
         Some(Arc::new(read))
     }
 

@@ -140,7 +140,11 @@ pub fn walk(
             ends.next().unwrap_or(End::TooDeep)
         }
     };
-    Chain { links, end }
+    Chain {
+        links,
+        end,
+        interrupted: None,
+    }
 }
 
 /// Returns the word at an address, which may lie in two pages.
@@ -194,6 +198,7 @@ fn step(
             code: function,
             instruction,
             checksum: header.checksum,
+            machine_code: 0,
         })
     };
     match header.kind {

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use bpf::types::headers;
 use plain::Plain;
-use process::ProcessMemory;
 use profile::LanguageName;
 use unwind::Memory;
 
 use super::interpreter::find_in_elf;
 use super::{Anchoring, CodeObject, Layout, Version, layout, locks, read, read_stopped, walk};
-use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime};
-use crate::{Chain, End, Frame, Locks};
+use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime, Thread};
+use crate::{Chain, End, Frame, Locks, Reader};
 
 const NAME: LanguageName = LanguageName::new("python").unwrap();
 
@@ -59,7 +58,7 @@ impl Language for Python {
         &self,
         attached: &Attached,
         memory: &mut dyn Memory,
-        thread_pointer: u64,
+        thread: Thread,
         most: usize,
     ) -> Chain {
         let layout = attached
@@ -69,15 +68,16 @@ impl Language for Python {
         let Some(layout) = layout else {
             return Chain::empty(End::NoThread);
         };
-        walk(memory, layout, attached.base, thread_pointer, most)
+        walk(memory, layout, attached.base, thread.pointer, most)
     }
 
     fn function(
         &self,
         layout: &language::Layout,
         frame: Frame,
-        memory: &ProcessMemory,
+        reader: &mut Reader<'_>,
     ) -> Option<Arc<dyn Function>> {
+        let memory = &reader.memory;
         let code = read(memory, known_layout(layout)?, frame.code, frame.checksum)?;
         Some(Arc::new(code))
     }

@@ -5,17 +5,7 @@ use unwind::Memory;
 use super::{Anchoring, Layout, checksum};
 use crate::chain::{Chain, End, Frame};
 use crate::interleave::Link;
-
-/// Offsets in `struct pthread` (nptl/descr.h of glibc), which is at the thread pointer. The values
-/// of the first keys are at `FIRST_VALUES`. The addresses of blocks with other values are at
-/// `OTHER_VALUES`. All blocks have the same number of values.
-const FIRST_VALUES: u64 = 0x310;
-const OTHER_VALUES: u64 = 0x510;
-const VALUES_AT_ONCE: u64 = 32;
-const MAX_KEYS: u64 = 1024;
-/// Size of `struct pthread_key_data`, and the offset of its value, which is the second word.
-const VALUE_SIZE: u64 = 16;
-const VALUE: u64 = 8;
+use crate::pthread_values::pthread_value;
 
 /// Owner of a frame that runs nothing: `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13, `..._INTERPRETER`
 /// of later versions. `LAST_OWNER` is the largest owner.
@@ -54,6 +44,7 @@ pub fn walk(
     Chain {
         links: walker.links,
         end,
+        interrupted: None,
     }
 }
 
@@ -96,21 +87,10 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
         // A Py_tss_t says whether there is a key, and has the key.
         let key = self.word(runtime, self.layout.runtime_tss_key)?;
         let (is_there, key) = (key as u32 != 0, key >> 32);
-        if !is_there || key >= MAX_KEYS || thread_pointer == 0 {
-            return Err(End::NoThread);
-        }
-        let mut values = thread_pointer.wrapping_add(FIRST_VALUES);
-        if key >= VALUES_AT_ONCE {
-            let others = OTHER_VALUES + key / VALUES_AT_ONCE * 8;
-            values = self.word(thread_pointer.wrapping_add(others), 0)?;
-        }
-        if values == 0 {
-            return Err(End::NoThread);
-        }
-        let value = key % VALUES_AT_ONCE * VALUE_SIZE + VALUE;
-        match self.word(values.wrapping_add(value), 0)? {
-            0 => Err(End::NoThread),
-            thread => Ok(thread),
+        let value = is_there.then(|| pthread_value(self.memory, thread_pointer, key));
+        match value.flatten() {
+            None | Some(0) => Err(End::NoThread),
+            Some(thread) => Ok(thread),
         }
     }
 
@@ -175,6 +155,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
                 self.word(code, layout.code_qualname)?,
                 self.word(code, layout.code_first_line)? as u32,
             ),
+            machine_code: 0,
         })
     }
 

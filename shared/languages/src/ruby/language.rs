@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bpf::types::headers;
 use plain::Plain;
-use process::ProcessMemory;
 use profile::{Detail, LanguageName};
 use unwind::Memory;
 
 use super::walk::Place;
 use super::{Layout, RubyFunction, find, layout, read, read_stopped, walk};
-use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime};
+use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime, Thread};
+use crate::reader::Reader;
 use crate::{Chain, End, Frame, Locks};
 
 const NAME: LanguageName = LanguageName::new("ruby").unwrap();
@@ -74,7 +74,7 @@ impl Language for Ruby {
         &self,
         attached: &Attached,
         memory: &mut dyn Memory,
-        thread_pointer: u64,
+        thread: Thread,
         most: usize,
     ) -> Chain {
         let layout = attached.layout.as_ref();
@@ -85,16 +85,16 @@ impl Language for Ruby {
             context: attached.base,
             symbols: attached.base.wrapping_add(symbols),
         };
-        walk(memory, layout, place, thread_pointer, most)
+        walk(memory, layout, place, thread.pointer, most)
     }
 
     fn function(
         &self,
         layout: &language::Layout,
         frame: Frame,
-        memory: &ProcessMemory,
+        reader: &mut Reader<'_>,
     ) -> Option<Arc<dyn Function>> {
-        let read = read(memory, known_layout(layout)?.0, frame)?;
+        let read = read(&reader.memory, known_layout(layout)?.0, frame)?;
         Some(Arc::new(read))
     }
 

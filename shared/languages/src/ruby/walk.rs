@@ -88,6 +88,7 @@ pub fn walk(
     Chain {
         links: walker.links,
         end,
+        interrupted: None,
     }
 }
 
@@ -183,6 +184,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
                 code: name | IS_NAME,
                 instruction: 0,
                 checksum: 0,
+                machine_code: 0,
             }))?;
         } else if iseq != 0 && pc != 0 {
             let body = self
@@ -205,6 +207,7 @@ impl<M: Memory + ?Sized> Walker<'_, M> {
                 code: body,
                 instruction: position as i32,
                 checksum,
+                machine_code: 0,
             }))?;
         }
         if flags & FINISH != 0 {

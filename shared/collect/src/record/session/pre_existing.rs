@@ -213,7 +213,12 @@ impl Reader {
                 let outcome = Outcome::from(&walk);
                 return Some(walked(walk, Some(outcome), None));
             }
-            let interpreted = unwinder.interpreted_frames(process, &thread.owner, memory);
+            let interpreted = unwinder.interpreted_frames(
+                process,
+                &thread.owner,
+                registers.stack_pointer(),
+                memory,
+            );
             match unwinder.walk(process, registers, leaf_is_exact, memory) {
                 Some(walk) if walk.end != End::NoMapping => {
                     let outcome = Outcome::from(&walk);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bpf::types::InterpretedFunction;
 use languages::interleave::activations::interleave_activations;
 use languages::interleave::{Mixed, interleave, interleave_each};
-use languages::{End, Frame, Function, Language, Layout, Pieces};
+use languages::{End, Frame, Function, Language, Layout, MemoryPieces, Pieces, Reader, Shared};
 use process::Process;
 use process::ProcessMemory;
 use profile::marker::LanguageMark;
@@ -29,10 +29,14 @@ pub(crate) struct Extent<'a> {
     pub(crate) reached_root: bool,
 }
 
+/// Process, code, checksum and address in machine code of a function.
+type Key = (Process, u64, u32, u64);
+
 /// Functions of runtimes that user space knows.
 #[derive(Default)]
 pub(crate) struct Functions {
-    known: HashMap<(Process, u64, u32), Arc<dyn Function>>,
+    known: HashMap<Key, Arc<dyn Function>>,
+    shared: Shared,
     /// Size of the known functions, in bytes.
     bytes: usize,
     /// Offsets of the code that runs frames one by one, as ranges, by file.
@@ -91,6 +95,7 @@ impl Functions {
             code: event.code,
             instruction: 0,
             checksum: event.checksum,
+            machine_code: 0,
         };
         let process = Process {
             pid: event.pid,
@@ -98,11 +103,11 @@ impl Functions {
         };
         let read = (layout.language).copied_function(layout, frame, &Sent(event));
         if let Some(read) = read {
-            self.keep((process, frame.code, frame.checksum), &read);
+            self.keep((process, frame.code, frame.checksum, 0), &read);
         }
     }
 
-    fn keep(&mut self, key: (Process, u64, u32), function: &Arc<dyn Function>) {
+    fn keep(&mut self, key: Key, function: &Arc<dyn Function>) {
         if self.bytes + function.size() <= MAX_BYTES {
             self.bytes += function.size();
             let before = self.known.insert(key, Arc::clone(function));
@@ -118,8 +123,18 @@ impl Functions {
         frames: &InterpretedFrames,
         symbolizer: &mut Symbolizer,
     ) -> Vec<Location> {
-        let chain = &frames.chain;
         let language = frames.layout.language;
+        let mut chain = frames.chain.clone();
+        let reader = &mut Reader {
+            process: frames.process,
+            memory: ProcessMemory::new(frames.process.pid),
+            pieces: MemoryPieces::default(),
+            shared: &mut std::mem::take(&mut self.shared),
+        };
+        if let Some(interrupted) = &mut chain.interrupted {
+            interrupted.is_in_file = matches!(native.first(), Some(Location::File { .. }));
+        }
+        language.complete(&frames.layout, &mut chain, reader);
         let name = language.name();
         let mark = |mark: LanguageMark, symbolizer: &mut Symbolizer| {
             let marker = Interpreted {
@@ -156,7 +171,6 @@ impl Functions {
             let to_root = extent.reached_root;
             interleave(stack_pointer, cfas, natives, to_root, links, shows_native)
         });
-        let memory = ProcessMemory::new(frames.process.pid);
         let mut locations = Vec::with_capacity(mixed.len() + 1);
         let mut mark_at = None;
         let mut is_unanchored = false;
@@ -175,9 +189,16 @@ impl Functions {
                     locations.push(mark(LanguageMark::NotPlaced, symbolizer));
                 }
                 Mixed::Frame(frame) => {
-                    match self.function(frames, &memory, frame) {
+                    match self.function(frames, reader, frame) {
                         Some(function) => {
-                            locations.extend(locate(&*function, frame, name, symbolizer));
+                            let inlined = function.inlined().iter();
+                            locations.extend(inlined.map(|inlined| {
+                                locate(&*inlined.function, inlined.line, name, symbolizer)
+                            }));
+                            locations.extend(function.is_shown(frame.instruction).then(|| {
+                                let line = function.line(frame.instruction);
+                                locate(&*function, line, name, symbolizer)
+                            }));
                         }
                         None => {
                             gone += 1;
@@ -203,6 +224,7 @@ impl Functions {
         let counts = &mut self.language_stats(language).counts;
         counts.add(chain.end, is_unanchored);
         counts.gone += gone;
+        self.shared = std::mem::take(reader.shared);
         locations
     }
 
@@ -241,10 +263,15 @@ impl Functions {
     fn function(
         &mut self,
         frames: &InterpretedFrames,
-        memory: &ProcessMemory,
+        reader: &mut Reader<'_>,
         frame: Frame,
     ) -> Option<Arc<dyn Function>> {
-        let key = (frames.process, frame.code, frame.checksum);
+        let key = (
+            frames.process,
+            frame.code,
+            frame.checksum,
+            frame.machine_code,
+        );
         let known = self.known.get(&key).map(Arc::clone);
         if let Some(known) = &known
             && known.has_lines()
@@ -254,7 +281,7 @@ impl Functions {
         // A program sends only as much of a function as fits into a message, so the lines may be
         // missing.
         let layout = &frames.layout;
-        let Some(read) = layout.language.function(layout, frame, memory) else {
+        let Some(read) = layout.language.function(layout, frame, reader) else {
             return known;
         };
         self.keep(key, &read);
@@ -264,6 +291,7 @@ impl Functions {
     /// Removes the functions of programs that have ended.
     pub(crate) fn forget(&mut self, has_ended: impl Fn(Process) -> bool) {
         self.known.retain(|(process, ..), _| !has_ended(*process));
+        self.shared.forget(has_ended);
         self.bytes = self.known.values().map(|function| function.size()).sum();
     }
 
@@ -330,23 +358,21 @@ impl Counts {
     }
 }
 
-/// Returns the location of a frame; `None` for a frame that the language itself hides.
+/// Returns the location of a frame at a line of its function.
 fn locate(
     function: &dyn Function,
-    frame: Frame,
+    line: Option<u32>,
     language: LanguageName,
     symbolizer: &mut Symbolizer,
-) -> Option<Location> {
-    if !function.is_shown(frame.instruction) {
-        return None;
-    }
+) -> Location {
+    let file = function.file();
     let interpreted = Interpreted {
         kind: FrameKind::Interpreted(language),
         name: function.name().into(),
-        file: Some(function.file().into()).filter(|file: &Arc<str>| !file.is_empty()),
+        file: (!file.is_empty()).then(|| file.into()),
         first_line: function.first_line(),
     };
-    Some(symbolizer.locate_interpreted(interpreted, function.line(frame.instruction)))
+    symbolizer.locate_interpreted(interpreted, line)
 }
 
 #[cfg(test)]

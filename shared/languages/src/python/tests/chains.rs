@@ -48,6 +48,7 @@ fn check(target: &Target, row: &Row) {
     for link in &chain.links {
         match *link {
             Link::Anchor(address) => anchors.push(address),
+            Link::Span(..) => panic!("{link:?}"),
             Link::Frame(frame) => {
                 let code = read(&memory, layout, frame.code, frame.checksum).unwrap();
                 assert!(read(&memory, layout, frame.code, !frame.checksum).is_none());

@@ -110,6 +110,7 @@ fn frames_of_every_version_are_read() {
             code: CODE,
             instruction: 10,
             checksum: checksum(17, 18, 19),
+            machine_code: 0,
         });
         let expected = match layout.anchoring {
             Anchoring::Nothing => vec![frame; 3],

@@ -18,6 +18,7 @@ fn function_at(instruction: i32) -> Frame {
         code: CODE,
         instruction,
         checksum: checksum(FILE, NAME, FIRST_LINE),
+        machine_code: 0,
     }
 }
 
