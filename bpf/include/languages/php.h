@@ -291,8 +291,6 @@ static __always_inline u64 php_read_function(
 	u32 count, bytes = layout->function_bytes;
 	u64 size;
 
-	for (u32 i = 0; i < FUNCTION_PIECES; i++)
-		function->pieces[i].length = 0;
 	whole->address = link->code;
 	whole->start = 0;
 	asm volatile("%0 &= 255" : "+r"(bytes));

@@ -113,22 +113,27 @@ static __always_inline u64 ruby_body_word(struct ruby_walk *walk, u32 offset)
 #define DTV_ENTRY_BYTES 16
 #define MAX_TLS_MODULES 65536
 
-/* Returns the current thread's execution context; 0 if it has none. */
+/*
+ * Returns the current thread's execution context; 0 if it has none. The functions below
+ * use one word for several values, to save stack.
+ */
 static __always_inline u64 ruby_context(u64 base, u64 self)
 {
 	/* The TLS module and the offset of the variable: tls_index of glibc. */
-	u64 index[2], dtv, block, context;
+	u64 words[2], module, offset;
 
-	if (!read_user(index, sizeof(index), base) || !index[0] ||
-	    index[0] >= MAX_TLS_MODULES ||
-	    !read_user(&dtv, sizeof(dtv), self + DTV_OF_THREAD) ||
-	    !read_user(&block, sizeof(block),
-		       dtv + index[0] * DTV_ENTRY_BYTES) ||
-	    !block || block == -1ULL)
+	if (!read_user(words, sizeof(words), base))
 		return 0;
-	if (!read_user(&context, sizeof(context), block + index[1]))
+	module = words[0];
+	offset = words[1];
+	if (!module || module >= MAX_TLS_MODULES ||
+	    !read_user(words, sizeof(u64), self + DTV_OF_THREAD) ||
+	    !read_user(words, sizeof(u64),
+		       words[0] + module * DTV_ENTRY_BYTES) ||
+	    !words[0] || words[0] == -1ULL ||
+	    !read_user(words, sizeof(u64), words[0] + offset))
 		return 0;
-	return context;
+	return words[0];
 }
 
 /* Finds the innermost control frame of the thread whose pthread_self() is @self. */
@@ -187,23 +192,24 @@ read_ruby_body(struct ruby_walk *walk, struct ruby_layout *layout, u64 iseq)
 
 /*
  * Returns the ID of the method whose entry is @entry, or 0. The entry may be behind the
- * special variables of the frame.
+ * special variables of the frame. The words go to the bytes of the last body, which are
+ * of no more use, to save stack.
  */
-static __always_inline u64 ruby_method_id(u64 entry)
+static __always_inline u64 ruby_method_id(struct ruby_walk *walk, u64 entry)
 {
 	/* rb_method_entry_t: flags, class, definition. */
-	u64 words[3], id;
+	u64 *words = (u64 *)walk->bytes;
 
-	if (!read_user(words, sizeof(words), entry))
+	if (!read_user(words, 3 * sizeof(u64), entry))
 		return 0;
 	if (RUBY_MEMO_TYPE(words[0]) == RUBY_MEMO_SVAR &&
-	    !read_user(words, sizeof(words), words[1]))
+	    !read_user(words, 3 * sizeof(u64), words[1]))
 		return 0;
 	/* The definition's original_id is its fifth word. */
 	if (RUBY_MEMO_TYPE(words[0]) != RUBY_MEMO_METHOD ||
-	    !read_user(&id, sizeof(id), words[2] + 32))
+	    !read_user(words, sizeof(u64), words[2] + 32))
 		return 0;
-	return id;
+	return words[0];
 }
 
 /* Notes the current frame of @chain, and steps to its caller. */
@@ -243,9 +249,9 @@ ruby_step(struct chain_walk *chain, struct language_layout *of_version,
 	if ((flags & RUBY_KIND) == RUBY_DUMMY)
 		return CHAIN_GOES_ON;
 	if ((flags & RUBY_KIND) == RUBY_C_FUNCTION) {
-		id = ruby_method_id(window_word(&walk->environments,
-						environment,
-						RUBY_ENVIRONMENT_METHOD));
+		id = ruby_method_id(walk, window_word(&walk->environments,
+						      environment,
+						      RUBY_ENVIRONMENT_METHOD));
 		/* Bodies have even addresses. */
 		note_frame(chain, stack, id << 1 | 1, 0, 0);
 	} else if (iseq && pc) {
@@ -291,6 +297,15 @@ _Static_assert(RUBY_LINES_START + RUBY_LINES_BYTES <= FUNCTION_BYTES,
 #define RUBY_ARRAY_EMBEDDED 16
 #define RUBY_ARRAY_POINTER 32
 
+/* Words of a string's object. */
+#define RUBY_TEXT_WORDS 4
+
+/* Returns space for a few words behind the copy of a function, to save stack. */
+static __always_inline u64 *ruby_words(struct interpreted_function *function)
+{
+	return (u64 *)(function->bytes + FUNCTION_BYTES - 64);
+}
+
 /*
  * Copies the string at @object->address to @start, and its characters to @data_start if
  * they are elsewhere.
@@ -300,13 +315,13 @@ read_ruby_text(struct interpreted_function *function,
 	       struct ruby_layout *layout, struct function_piece *object,
 	       struct function_piece *data, u32 start, u32 data_start)
 {
-	u64 words[4];
+	u64 *words = ruby_words(function);
 
-	if (!read_user(words, sizeof(words), object->address))
+	if (!read_user(words, RUBY_TEXT_WORDS * sizeof(u64), object->address))
 		return;
 	if (words[0] & RUBY_FLAG_1) {
 		read_piece(function, object, start, RUBY_TEXT_BYTES,
-			   sizeof(words));
+			   RUBY_TEXT_WORDS * sizeof(u64));
 		data->address = words[3];
 		read_piece(function, data, data_start, RUBY_TEXT_BYTES,
 			   words[2]);
@@ -323,18 +338,19 @@ read_ruby_text(struct interpreted_function *function,
  * Returns element number @index of the array at @address. Returns 0 if a read fails. All
  * longer arrays have their elements elsewhere.
  */
-static __always_inline u64 ruby_element(u64 address, u64 index)
+static __always_inline u64 ruby_element(struct interpreted_function *function,
+					u64 address, u64 index)
 {
-	u64 words[5], element;
+	u64 *words = ruby_words(function);
 
-	if (!read_user(words, sizeof(words), address) ||
+	if (!read_user(words, RUBY_OBJECT_BYTES, address) ||
 	    (words[0] & RUBY_OBJECT_TYPE) != RUBY_ARRAY)
 		return 0;
 	address = words[0] & RUBY_FLAG_1 ? address + RUBY_ARRAY_EMBEDDED :
 					   words[RUBY_ARRAY_POINTER / 8];
-	if (!read_user(&element, sizeof(element), address + index * 8))
+	if (!read_user(words, sizeof(u64), address + index * 8))
 		return 0;
-	return element;
+	return words[0];
 }
 
 /* tLAST_OP_ID of id.h: IDs of operators are their serial numbers. */
@@ -359,18 +375,26 @@ static __always_inline u64 read_ruby_name(struct interpreted_function *function,
 	if (!read_user(&ids, sizeof(ids),
 		       base + layout->symbols + RUBY_SYMBOLS_IDS))
 		return 0;
-	ids = ruby_element(ids, number / RUBY_IDS_AT_ONCE);
+	ids = ruby_element(function, ids, number / RUBY_IDS_AT_ONCE);
 	if (!ids)
 		return 0;
 	pieces[0].address = link->code;
 	pieces[0].start = 0;
 	pieces[0].length = sizeof(u64);
-	pieces[1].address =
-		ruby_element(ids, number % RUBY_IDS_AT_ONCE * RUBY_WORDS_OF_ID);
+	pieces[1].address = ruby_element(
+		function, ids, number % RUBY_IDS_AT_ONCE * RUBY_WORDS_OF_ID);
 	*(u64 *)function->bytes = pieces[1].address;
 	read_ruby_text(function, layout, &pieces[1], &pieces[2], sizeof(u64),
 		       sizeof(u64) + RUBY_TEXT_BYTES);
 	return sizeof(u64) + 2 * RUBY_TEXT_BYTES;
+}
+
+/* Returns the word at @offset of the body at the beginning of the copy. */
+static __always_inline u64
+copied_body_word(struct interpreted_function *function, u32 offset)
+{
+	asm volatile("%0 &= 255" : "+r"(offset));
+	return *(u64 *)(function->bytes + offset);
 }
 
 /* Fills @function with the function of @link. Returns the number of its bytes. */
@@ -380,37 +404,26 @@ static __always_inline u64 ruby_read_function(
 {
 	struct ruby_layout *layout = LAYOUT_OF(of_version, struct ruby_layout);
 	struct function_piece *pieces = function->pieces;
-	u32 size, count;
-	u64 words[2], bytes;
+	u64 bytes;
 
-	for (u32 i = 0; i < FUNCTION_PIECES; i++) {
-		pieces[i].address = 0;
-		pieces[i].length = 0;
-	}
 	if (link->code & 1)
 		return read_ruby_name(function, layout, base, link);
 	pieces[0].address = link->code;
 	read_piece(function, &pieces[0], 0, RUBY_BODY_BYTES, RUBY_BODY_BYTES);
-	if (!pieces[0].length ||
-	    !read_user(&size, sizeof(size), link->code + 4) ||
-	    !read_user(&count, sizeof(count),
-		       link->code + layout->body_count) ||
-	    !read_user(&pieces[6].address, sizeof(u64),
-		       link->code + layout->body_index) ||
-	    !read_user(&pieces[7].address, sizeof(u64),
-		       link->code + layout->body_lines))
+	if (!pieces[0].length)
 		return 0;
 	/* The path is a string, or an array whose first element is the path. */
 	pieces[1].address = *(u64 *)(function->bytes + RUBY_BODY_PATH);
 	pieces[2].address = pieces[1].address;
-	if (!read_user(words, sizeof(words), pieces[1].address))
-		return 0;
-	if ((words[0] & RUBY_OBJECT_TYPE) == RUBY_ARRAY) {
-		read_piece(function, &pieces[1], RUBY_PATH_START,
-			   RUBY_OBJECT_BYTES, RUBY_OBJECT_BYTES);
+	read_piece(function, &pieces[1], RUBY_PATH_START, RUBY_OBJECT_BYTES,
+		   RUBY_OBJECT_BYTES);
+	if ((function->bytes[RUBY_PATH_START] & RUBY_OBJECT_TYPE) ==
+	    RUBY_ARRAY) {
 		/* The array has two elements, which are in the object. */
 		pieces[2].address = *(u64 *)(function->bytes + RUBY_PATH_START +
 					     RUBY_ARRAY_EMBEDDED);
+	} else {
+		pieces[1].length = 0;
 	}
 	read_ruby_text(function, layout, &pieces[2], &pieces[3],
 		       RUBY_PATH_TEXT_START, RUBY_PATH_DATA_START);
@@ -418,14 +431,15 @@ static __always_inline u64 ruby_read_function(
 	read_ruby_text(function, layout, &pieces[4], &pieces[5],
 		       RUBY_LABEL_START, RUBY_LABEL_DATA_START);
 	/* struct succ_index_table of iseq.c: 54 positions, then blocks of 512. */
-	bytes = 48;
-	if (size > 54)
-		bytes += ((u64)size - 54 + 511) / 512 * 80;
+	bytes = *(u32 *)(function->bytes + sizeof(u32));
+	bytes = bytes > 54 ? 48 + (bytes - 54 + 511) / 512 * 80 : 48;
+	pieces[6].address = copied_body_word(function, layout->body_index);
 	read_piece(function, &pieces[6], RUBY_INDEX_START, RUBY_INDEX_BYTES,
 		   bytes);
-	bytes = (u64)count * layout->line_bytes;
+	bytes = (u32)copied_body_word(function, layout->body_count);
+	pieces[7].address = copied_body_word(function, layout->body_lines);
 	read_piece(function, &pieces[7], RUBY_LINES_START, RUBY_LINES_BYTES,
-		   bytes);
+		   bytes * layout->line_bytes);
 	return RUBY_LINES_START + (u64)pieces[7].length;
 }
 
@@ -435,17 +449,18 @@ static __always_inline u64 ruby_read_function(
 /* Size of a condition variable of glibc. */
 #define CONDITION_BYTES 48
 
-/* Returns where @thread keeps its ID and its condition; 0 if a read fails. */
+/*
+ * Returns where @thread keeps its ID and its condition; 0 if a read fails. @word: space
+ * for a word.
+ */
 static __always_inline u64 ruby_native_thread(struct ruby_layout *layout,
-					      u64 thread)
+					      u64 thread, u64 *word)
 {
-	u64 native;
-
 	if (!layout->thread_native)
 		return thread;
-	if (!read_user(&native, sizeof(native), thread + layout->thread_native))
+	if (!read_user(word, sizeof(*word), thread + layout->thread_native))
 		return 0;
-	return native;
+	return *word;
 }
 
 /*
@@ -458,28 +473,29 @@ static __always_inline u32 ruby_lock_holder(struct language_layout *of_version,
 					    u64 base, u64 futex)
 {
 	struct ruby_layout *layout = LAYOUT_OF(of_version, struct ruby_layout);
-	u64 context, thread, native, node, ractor, owner;
-	u32 tid = 0;
+	u64 word, thread, native;
 
 	if (!layout->ractor_owner)
 		return 0;
-	context = ruby_context(base, thread_pointer(current_task()));
-	if (!context ||
-	    !read_user(&thread, sizeof(thread), context + RUBY_CONTEXT_THREAD))
+	word = ruby_context(base, thread_pointer(current_task()));
+	if (!word ||
+	    !read_user(&word, sizeof(word), word + RUBY_CONTEXT_THREAD))
 		return 0;
-	native = ruby_native_thread(layout, thread);
+	thread = word;
+	native = ruby_native_thread(layout, thread, &word);
 	if (!native ||
 	    futex - (native + layout->native_condition) >= CONDITION_BYTES ||
-	    !read_user(&node, sizeof(node), thread + layout->thread_node) ||
-	    !node || node == thread + layout->thread_node ||
-	    !read_user(&ractor, sizeof(ractor), thread + RUBY_THREAD_RACTOR) ||
-	    !read_user(&owner, sizeof(owner), ractor + layout->ractor_owner))
+	    !read_user(&word, sizeof(word), thread + layout->thread_node) ||
+	    !word || word == thread + layout->thread_node ||
+	    !read_user(&word, sizeof(word), thread + RUBY_THREAD_RACTOR) ||
+	    !read_user(&word, sizeof(word), word + layout->ractor_owner))
 		return 0;
 	/* Without an owner the lock passes to the next thread. */
-	native = owner ? ruby_native_thread(layout, owner) : 0;
+	native = word ? ruby_native_thread(layout, word, &word) : 0;
+	word = 0;
 	if (native)
-		read_user(&tid, sizeof(tid), native + layout->native_id);
-	return (tid & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
+		read_user(&word, sizeof(u32), native + layout->native_id);
+	return ((u32)word & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 }
 
 #endif

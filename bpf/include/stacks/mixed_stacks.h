@@ -51,6 +51,7 @@ __noinline int publish_function(u32 kind, u32 index)
 	slot = unseen(hash);
 	if (!slot)
 		return 0;
+	__builtin_memset(function->pieces, 0, sizeof(function->pieces));
 	size = read_function(function, scratch->chain.language, layout, link,
 			     scratch->chain.base);
 	if (!size)
