@@ -77,7 +77,7 @@ impl Language for Toy {
         most: usize,
     ) -> Chain {
         let threads = (0..THREADS).map(|index| attached.base + index * THREAD_BYTES);
-        let mut is_this = |thread: &u64| memory.word(*thread) == Some(thread.pointer);
+        let mut is_this = |entry: &u64| memory.word(*entry) == Some(thread.pointer);
         let Some(thread) = threads.into_iter().find(|thread| is_this(thread)) else {
             return Chain::empty(End::NoThread);
         };

@@ -49,6 +49,7 @@ fn stacks_are_counted_by_how_their_frames_ended() {
             chain: Chain {
                 links: links.collect(),
                 end,
+                interrupted: None,
             },
         };
         functions.mix(&[Location::Unknown], &extent, &frames, &mut symbolizer);
