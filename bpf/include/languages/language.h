@@ -32,8 +32,8 @@ struct language_runtime {
  */
 #define PROCESS_RUNTIMES 2
 
-#define LANGUAGE_LAYOUT_BYTES 128
-#define LANGUAGE_LAYOUTS 256
+#define LANGUAGE_LAYOUT_BYTES 256
+#define LANGUAGE_LAYOUTS 1024
 
 /* Layout of one version of a runtime: a struct of the language's header. */
 struct language_layout {
@@ -69,6 +69,13 @@ enum chain_end {
 	CHAIN_TOO_DEEP,
 	/* A frame has a value that no runtime writes. */
 	CHAIN_BROKEN,
+	/*
+	 * The frames are on the native stack, and the native unwind notes them. No
+	 * message has this value or the next one.
+	 */
+	CHAIN_ON_STACK,
+	/* The caller of the frame is native code. */
+	CHAIN_LEFT_CODE,
 };
 
 USER_SPACE_KNOWS(enum, chain_end);
@@ -115,6 +122,15 @@ struct mixed_stack {
 /* Maximum size of a language's state, in bytes. */
 #define CHAIN_STATE_BYTES 1536
 
+/* Registers of a frame in code that a runtime generates. */
+struct code_frame {
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	/* False if ip is a return address, true if the code was interrupted there. */
+	bool is_exact;
+};
+
 /* Read of a chain in progress. */
 struct chain_walk {
 	/* enum language */
@@ -124,6 +140,13 @@ struct chain_walk {
 	u64 base;
 	/* Hash of the frames; 0 if the thread has none. */
 	u64 hash;
+	/*
+	 * Code that the runtime generates, if its frames are on the native stack; else
+	 * empty.
+	 */
+	u64 code_start;
+	u64 code_bytes;
+	struct code_frame frame;
 	/* A struct of the language's header. */
 	u64 state[CHAIN_STATE_BYTES / sizeof(u64)];
 };

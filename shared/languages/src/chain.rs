@@ -49,3 +49,9 @@ impl Chain {
         }
     }
 }
+
+/// Adds a word to a hash, like `hash_word` of `bpf/include/events.h`.
+pub(crate) fn hash_word(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    hash ^ hash >> 29
+}

@@ -6,6 +6,7 @@
 //! the frames of any language with native frames.
 
 mod chain;
+pub mod hotspot;
 pub mod interleave;
 mod language;
 mod locks;
@@ -15,11 +16,13 @@ use profile::LanguageName;
 
 pub use chain::{Chain, End, Frame};
 pub use interleave::interleave;
-pub use language::{Attached, File, Function, Language, Layout, Pieces, Runtime};
+pub use language::{
+    Attached, CodeFrames, Details, File, Function, Language, Layout, Pieces, Runtime,
+};
 pub use locks::{Locks, Name, Row};
 
 /// All known languages.
-pub static LANGUAGES: &[&dyn Language] = &[&python::Python];
+pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &hotspot::Java];
 
 /// Returns the language with a name. A capture may have a language that is not known.
 #[must_use]

@@ -4,6 +4,7 @@ use process::ProcessMemory;
 
 use super::lines::Format;
 use super::{Layout, Pieces, text};
+use crate::chain::hash_word;
 
 /// Maximum size of a line table, in bytes.
 const LINES_LIMIT: u64 = 1 << 20;
@@ -77,12 +78,6 @@ impl CodeObject {
 pub fn checksum(filename: u64, qualname: u64, first_line: u32) -> u32 {
     let words = [filename, qualname, u64::from(first_line)];
     (words.into_iter().fold(0, hash_word) >> 32) as u32
-}
-
-/// Adds a word to a hash, like `hash_word` of `bpf/include/events.h`.
-fn hash_word(hash: u64, word: u64) -> u64 {
-    let hash = (hash ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
-    hash ^ hash >> 29
 }
 
 /// Reads the code object at `address`; `None` if the read fails, if `address` has no code object,

@@ -32,6 +32,8 @@ pub(crate) struct Extent<'a> {
 #[derive(Default)]
 pub(crate) struct Functions {
     known: HashMap<(Process, u64, u32), Arc<dyn Function>>,
+    /// Functions that run in frames of compiled code, innermost first.
+    inlined: HashMap<(Process, Frame), Arc<[Frame]>>,
     /// Size of the known functions, in bytes.
     bytes: usize,
     /// Offsets of the code that runs frames one by one, as ranges, by file.
@@ -126,6 +128,7 @@ impl Functions {
                 name: mark.frame_name(name).into(),
                 file: None,
                 first_line: 0,
+                names_file: false,
             };
             symbolizer.locate_interpreted(marker, None)
         };
@@ -161,13 +164,15 @@ impl Functions {
                     locations.push(mark(LanguageMark::NotPlaced, symbolizer));
                 }
                 Mixed::Frame(frame) => {
-                    match self.function(frames, &memory, frame) {
-                        Some(function) => {
-                            locations.extend(locate(&*function, frame, name, symbolizer));
-                        }
-                        None => {
-                            gone += 1;
-                            locations.push(mark(LanguageMark::FunctionIsGone, symbolizer));
+                    for frame in self.inlined(frames, &memory, frame).iter() {
+                        match self.function(frames, &memory, *frame) {
+                            Some(function) => {
+                                locations.extend(locate(&*function, *frame, language, symbolizer));
+                            }
+                            None => {
+                                gone += 1;
+                                locations.push(mark(LanguageMark::FunctionIsGone, symbolizer));
+                            }
                         }
                     }
                     mark_at = Some(locations.len());
@@ -196,7 +201,7 @@ impl Functions {
     pub(crate) fn add_runtime(&mut self, runtime: MappedRuntime) {
         let language_stats = self.language_stats(runtime.language);
         if runtime.attached.layout.is_none() {
-            language_stats.unknown.insert(runtime.version);
+            language_stats.unknown.insert(runtime.attached.version);
         }
         if let CodeSource::File(file) = runtime.source
             && !runtime.runs_one.is_empty()
@@ -221,6 +226,31 @@ impl Functions {
         let code = self.runs_one.get(&file).into_iter().flatten();
         code.into_iter()
             .any(|(start, end)| (*start..*end).contains(&offset))
+    }
+
+    /// Returns the frames of the functions that run in a frame, innermost first.
+    fn inlined(
+        &mut self,
+        frames: &InterpretedFrames,
+        memory: &ProcessMemory,
+        frame: Frame,
+    ) -> Arc<[Frame]> {
+        let key = (frames.process, frame);
+        if let Some(known) = self.inlined.get(&key) {
+            return Arc::clone(known);
+        }
+        let layout = &frames.layout;
+        let Some(functions) = layout.language.functions(layout, frame, memory) else {
+            // The code is gone, and the frame itself has no function.
+            return Arc::new([frame]);
+        };
+        let functions: Arc<[Frame]> = functions.into();
+        let size = size_of_inlined(&functions);
+        if *functions != [frame] && self.bytes + size <= MAX_BYTES {
+            self.bytes += size;
+            self.inlined.insert(key, Arc::clone(&functions));
+        }
+        functions
     }
 
     /// Returns the function that a frame runs, if it is known or can still be read.
@@ -250,7 +280,13 @@ impl Functions {
     /// Removes the functions of programs that have ended.
     pub(crate) fn forget(&mut self, has_ended: impl Fn(Process) -> bool) {
         self.known.retain(|(process, ..), _| !has_ended(*process));
-        self.bytes = self.known.values().map(|function| function.size()).sum();
+        self.inlined.retain(|(process, _), _| !has_ended(*process));
+        let inlined = self
+            .inlined
+            .values()
+            .map(|functions| size_of_inlined(functions));
+        let known = self.known.values().map(|function| function.size());
+        self.bytes = known.chain(inlined).sum();
     }
 
     /// Returns lines on the frames of runtimes, for the user; none if there were no such frames.
@@ -268,6 +304,11 @@ impl Functions {
         });
         seen.flat_map(LanguageStats::notes).chain(missed).collect()
     }
+}
+
+/// Returns the size of an entry with the functions of a frame, in bytes.
+fn size_of_inlined(functions: &[Frame]) -> usize {
+    size_of::<(Process, Frame)>() + size_of_val(functions)
 }
 
 impl LanguageStats {
@@ -320,17 +361,18 @@ impl Counts {
 fn locate(
     function: &dyn Function,
     frame: Frame,
-    language: LanguageName,
+    language: &dyn Language,
     symbolizer: &mut Symbolizer,
 ) -> Option<Location> {
     if !function.is_shown(frame.instruction) {
         return None;
     }
     let interpreted = Interpreted {
-        kind: FrameKind::Interpreted(language),
+        kind: FrameKind::Interpreted(language.name()),
         name: function.name().into(),
         file: Some(function.file().into()),
         first_line: function.first_line(),
+        names_file: language.names_files(),
     };
     Some(symbolizer.locate_interpreted(interpreted, function.line(frame.instruction)))
 }

@@ -1,0 +1,224 @@
+//! Compiled code: its debug information tells which functions the compiler inlined at an address.
+
+use bpf::types::headers::hotspot_flags;
+
+use super::layout::{DebugInfo, Machine, Scopes};
+use super::method::{self, Numbers};
+use crate::chain::Frame;
+use crate::language::Pieces;
+
+/// Maximum size of the debug information of one piece of code, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+/// Maximum number of functions inlined into each other.
+const MAX_DEPTH: usize = 256;
+/// Size of a `PcDesc`, and the offsets of its fields (pcDesc.hpp).
+const DESCRIPTION_BYTES: usize = 16;
+const SCOPE: usize = 4;
+/// Value by which a scope's position exceeds the bytecode's. The position of code before the first
+/// bytecode is 0.
+const FIRST_POSITION: i32 = 1;
+
+/// Blob of compiled code.
+struct Blob<'a, M: ?Sized> {
+    memory: &'a M,
+    machine: &'a Machine,
+    address: u64,
+}
+
+impl<M: Pieces + ?Sized> Blob<'_, M> {
+    fn u64(&self, offset: u16) -> Option<u64> {
+        let bytes = self
+            .memory
+            .bytes(self.address.checked_add(offset.into())?, 8);
+        Some(u64::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    fn u32(&self, offset: u16) -> Option<u32> {
+        let bytes = self
+            .memory
+            .bytes(self.address.checked_add(offset.into())?, 4);
+        Some(u32::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    /// Returns the address at the offset in a field.
+    fn behind(&self, offset: u16) -> Option<u64> {
+        self.address.checked_add(self.u32(offset)?.into())
+    }
+
+    fn compile_id(&self) -> Option<u32> {
+        let layout = &self.machine.layout;
+        self.u32(layout.compile_id.checked_sub(layout.block_header)?)
+    }
+
+    /// Returns the addresses of the descriptions and of the scopes with their ends, and of the
+    /// metadata.
+    fn debug_info(&self) -> Option<[u64; 5]> {
+        match self.machine.debug_info {
+            DebugInfo::Inside {
+                scopes,
+                pcs,
+                pcs_end,
+                metadata,
+            } => {
+                let pcs = self.behind(pcs)?;
+                let scopes = match scopes {
+                    Scopes::Address(offset) => self.u64(offset)?,
+                    Scopes::Offset(offset) => self.behind(offset)?,
+                };
+                let ends = [self.behind(pcs_end)?, pcs];
+                Some([pcs, ends[0], scopes, ends[1], self.behind(metadata)?])
+            }
+            DebugInfo::Outside {
+                immutable,
+                immutable_size,
+                scopes,
+                pcs,
+                mutable,
+                relocations_size,
+            } => {
+                let start = self.u64(immutable)?;
+                let at = |offset: u16| start.checked_add(self.u32(offset)?.into());
+                let relocations = self.u32(relocations_size)?;
+                let metadata = self.u64(mutable)?.checked_add(relocations.into())?;
+                let scopes = at(scopes)?;
+                Some([at(pcs)?, scopes, scopes, at(immutable_size)?, metadata])
+            }
+        }
+    }
+
+    fn bytes(&self, start: u64, end: u64) -> Option<Vec<u8>> {
+        let length = end
+            .checked_sub(start)
+            .filter(|length| *length <= MAX_BYTES)?;
+        let bytes = self.memory.bytes(start, length as usize);
+        (bytes.len() as u64 == length).then_some(bytes)
+    }
+
+    fn frame(&self, method: u64, instruction: i32) -> Option<Frame> {
+        Some(Frame {
+            code: method,
+            instruction,
+            checksum: method::code(self.memory, self.machine, method)?.checksum,
+        })
+    }
+
+    /// Returns the functions inlined at a distance from the start of the code, innermost first.
+    fn functions(&self, distance: i32) -> Option<Vec<Frame>> {
+        let outermost = || {
+            let method = self.u64(self.machine.compiled_method)?;
+            Some(vec![self.frame(method, -1)?])
+        };
+        let Some([pcs, pcs_end, scopes, scopes_end, metadata]) = self.debug_info() else {
+            return outermost();
+        };
+        let pcs = self.bytes(pcs, pcs_end)?;
+        let Some(scope) = scope_at(&pcs, distance) else {
+            return outermost();
+        };
+        let scopes = self.bytes(scopes, scopes_end)?;
+        let mut frames = Vec::new();
+        for (index, position) in inlined(&scopes, scope, self.machine.number_base) {
+            let offset = u64::from(index.checked_sub(1)?) * 8;
+            let method = self.memory.bytes(metadata.checked_add(offset)?, 8);
+            let method = u64::from_le_bytes(*method.first_chunk()?);
+            frames.push(self.frame(method, position)?);
+        }
+        if frames.is_empty() {
+            return outermost();
+        }
+        Some(frames)
+    }
+}
+
+/// Returns the scope of the description at a distance from the start of the code. A return address
+/// has a description of its own. For an interrupted instruction, HotSpot takes the next one. The
+/// descriptions are sorted.
+fn scope_at(descriptions: &[u8], distance: i32) -> Option<u32> {
+    let (descriptions, _) = descriptions.as_chunks::<DESCRIPTION_BYTES>();
+    let pc = |at: &[u8; DESCRIPTION_BYTES]| at.first_chunk().map(|at| i32::from_le_bytes(*at));
+    let after = descriptions.partition_point(|at| pc(at).is_some_and(|pc| pc < distance));
+    // The last description ends the table.
+    let found = descriptions
+        .get(after)
+        .filter(|_| after + 1 < descriptions.len())?;
+    let scope = u32::from_le_bytes(*found.get(SCOPE..)?.first_chunk()?);
+    (scope != 0).then_some(scope)
+}
+
+/// Returns the numbers of the functions at a scope and their bytecodes, innermost first. Each scope
+/// has the offset of its caller's scope, which comes before it.
+fn inlined(scopes: &[u8], mut scope: u32, number_base: u32) -> Vec<(u32, i32)> {
+    let mut found = Vec::new();
+    while scope != 0 && found.len() < MAX_DEPTH {
+        let Some(bytes) = scopes.get(scope as usize..) else {
+            break;
+        };
+        let mut numbers = Numbers::new(bytes, number_base);
+        let mut next = || numbers.unsigned();
+        let (Some(sender), Some(method), Some(position)) = (next(), next(), next()) else {
+            break;
+        };
+        found.push((method, position.cast_signed().wrapping_sub(FIRST_POSITION)));
+        if sender >= scope {
+            break;
+        }
+        scope = sender;
+    }
+    found
+}
+
+/// Returns the frames of the functions that the compiled frame runs, innermost first; `None` if its
+/// code cannot be read, or if other code is at its address.
+pub(super) fn functions(
+    memory: &(impl Pieces + ?Sized),
+    machine: &Machine,
+    frame: Frame,
+) -> Option<Vec<Frame>> {
+    let blob = Blob {
+        memory,
+        machine,
+        address: frame.code,
+    };
+    let is_same = || blob.compile_id() == Some(frame.checksum);
+    let functions = is_same().then(|| blob.functions(frame.instruction))??;
+    // The machine may have replaced the code meanwhile.
+    is_same().then_some(functions)
+}
+
+/// Returns whether fields with the code's places are offsets.
+pub(super) fn has_offsets(machine: &Machine, flag: hotspot_flags) -> bool {
+    u32::from(machine.layout.flags) & flag.0 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptions(list: &[(i32, u32)]) -> Vec<u8> {
+        let bytes = list.iter().flat_map(|(pc, scope)| {
+            let words = [pc.cast_unsigned(), *scope, 0, 0];
+            words.into_iter().flat_map(u32::to_le_bytes)
+        });
+        bytes.collect()
+    }
+
+    #[test]
+    fn an_address_has_the_next_description() {
+        let table = descriptions(&[(-1, 0), (16, 1), (40, 9), (i32::MAX, 0)]);
+        let found = [0, 16, 17, 40, 41].map(|at| scope_at(&table, at));
+        assert_eq!(found, [Some(1), Some(1), Some(9), Some(9), None]);
+        assert_eq!(scope_at(&[1, 2, 3], 0), None);
+    }
+
+    #[test]
+    fn scopes_lead_from_inlined_functions_to_their_callers() {
+        // At 1 is the outermost function, and at 4 the function that is inlined into it.
+        let scopes = [0, 0, 1, 5, 1, 2, 0, 0];
+        assert_eq!(inlined(&scopes, 4, 0), [(2, -1), (1, 4)]);
+        assert_eq!(inlined(&scopes, 1, 0), [(1, 4)]);
+        // A scope that is its own caller, and one that is cut off.
+        assert_eq!(inlined(&[0, 1, 2, 3], 1, 0), [(2, 2)]);
+        assert_eq!(inlined(&scopes, 7, 0), []);
+        assert_eq!(inlined(&scopes, 99, 0), []);
+    }
+}
