@@ -293,6 +293,7 @@ static __always_inline enum chain_end return_at_top(struct hotspot_walk *walk,
 {
 	if (!read_user(walk->words, sizeof(u64), frame->sp))
 		return CHAIN_READ_FAILED;
+	note_code_word(frame, frame->sp, walk->words[0]);
 	return return_to(frame, frame->sp + sizeof(u64), walk->words[0],
 			 frame->bp);
 }
@@ -303,6 +304,8 @@ return_above(struct hotspot_walk *walk, struct code_frame *frame, u64 slot)
 {
 	if (!read_user(walk->words, 2 * sizeof(u64), slot))
 		return CHAIN_READ_FAILED;
+	frame->bp_from = slot;
+	note_code_word(frame, slot + sizeof(u64), walk->words[1]);
 	return return_to(frame, slot + 2 * sizeof(u64), walk->words[1],
 			 walk->words[0]);
 }
@@ -342,6 +345,11 @@ note_method(struct chain_walk *chain, struct hotspot_walk *walk,
 	else if (size && bytecode)
 		return CHAIN_BROKEN;
 	note_frame(chain, stack, method, instruction, checksum >> 32);
+	note_code_word(&chain->frame, method + HOTSPOT_CONST_METHOD,
+		       walk->pointer);
+	note_code_word(&chain->frame,
+		       walk->pointer + (slot & 56) + HOTSPOT_CONSTANTS,
+		       *(u64 *)(walk->constants + (slot & 56)));
 	return CHAIN_GOES_ON;
 }
 
@@ -363,6 +371,16 @@ step_interpreted(struct chain_walk *chain, struct hotspot_walk *walk,
 		return CHAIN_READ_FAILED;
 	slot = HOTSPOT_WORDS_BELOW + layout->bytecode_slot;
 	asm volatile("%0 &= 7" : "+r"(slot));
+	frame->uses_bp = true;
+	frame->bp_from = frame->bp;
+	note_code_word(frame, frame->bp + layout->bytecode_slot * 8LL,
+		       walk->words[slot]);
+	note_code_word(frame, frame->bp - 3 * sizeof(u64),
+		       walk->words[HOTSPOT_METHOD]);
+	note_code_word(frame, frame->bp - sizeof(u64),
+		       walk->words[HOTSPOT_SENDER_SP]);
+	note_code_word(frame, frame->bp + sizeof(u64),
+		       walk->words[HOTSPOT_WORDS_BELOW + 1]);
 	end = note_method(chain, walk, layout, stack,
 			  walk->words[HOTSPOT_METHOD], walk->words[slot],
 			  current);
@@ -529,8 +547,9 @@ frame_at_exit(struct hotspot_walk *walk)
 	    ((code_bytes(walk, at - 5) & 0xffffff) == 0xc48348 ||
 	     (code_bytes(walk, at - 8) & 0xffffff) == 0xc48148))
 		return HOTSPOT_NO_FRAME;
-	/* leave */
-	if (last == 0xc9)
+	/* leave; cmpq $0, DISPLACEMENT(%r15), which asks for pending exceptions */
+	if (last == 0xc9 &&
+	    ((code & 0xffffff) == 0x7f8349 || (code & 0xffffff) == 0xbf8349))
 		return HOTSPOT_NO_FRAME;
 	/* ja or jne to the stub of the poll, or of pending exceptions; ret */
 	if (((code & 0xffff) == 0x870f || (code & 0xffff) == 0x850f) &&
@@ -619,11 +638,18 @@ step_compiled(struct chain_walk *chain, struct hotspot_walk *walk,
 						   walk, layout->original_pc)))
 			return CHAIN_READ_FAILED;
 		ip = walk->pointer;
+		note_code_word(frame,
+			       frame->sp + (u32)block_word(walk,
+							   layout->original_pc),
+			       ip);
 	}
 	if (ip - code > HOTSPOT_CODE_BYTES)
 		return CHAIN_BROKEN;
 	note_frame(chain, stack, walk->blob, ip - code,
 		   block_word(walk, layout->compile_id));
+	note_code_word(frame,
+		       walk->blob - layout->block_header + layout->compile_id,
+		       block_word(walk, layout->compile_id));
 	if (!bytes)
 		return return_at_top(walk, frame);
 	if (frame->is_exact) {
@@ -657,6 +683,7 @@ static __always_inline enum chain_end step_stub(struct hotspot_walk *walk,
 	u64 block = walk->blob - layout->block_header;
 	enum hotspot_frame state = HOTSPOT_WHOLE;
 
+	frame->uses_bp = true;
 	if ((block == layout->deoptimization ||
 	     block == layout->uncommon_trap) &&
 	    !frame->is_exact && frame->bp >= frame->sp)
@@ -678,6 +705,8 @@ static __always_inline enum chain_end step_stub(struct hotspot_walk *walk,
 	}
 	if (words > 0)
 		return step_by_size(walk, layout, frame, words * sizeof(u64));
+	/* The search depends on many words. */
+	frame->word_count = CODE_WORDS + 1;
 	if (!read_words(walk, frame->sp))
 		return CHAIN_READ_FAILED;
 	if (frame->is_exact && is_return_address(walk, layout, walk->words[0]))
@@ -719,6 +748,7 @@ hotspot_unwind(struct chain_walk *chain, struct language_layout *of_machine,
 		if (frame->bp % sizeof(u64) || frame->bp < sp)
 			return CHAIN_BROKEN;
 		sp = frame->bp;
+		frame->uses_bp = true;
 		end = return_above(walk, frame, sp);
 		may_leave = true;
 	} else if (in_interpreter(layout, ip)) {

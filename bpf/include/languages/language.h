@@ -122,6 +122,9 @@ struct mixed_stack {
 /* Maximum size of a language's state, in bytes. */
 #define CHAIN_STATE_BYTES 1536
 
+/* Maximum words on which a step through generated code depends; a power of two. */
+#define CODE_WORDS 8
+
 /* Registers of a frame in code that a runtime generates. */
 struct code_frame {
 	u64 ip;
@@ -129,7 +132,33 @@ struct code_frame {
 	u64 bp;
 	/* False if ip is a return address, true if the code was interrupted there. */
 	bool is_exact;
+	/* True if the step depends on bp. */
+	bool uses_bp;
+	/* Address from which the step read the caller's bp; 0 if bp is unchanged. */
+	u64 bp_from;
+	/*
+	 * Words on which the step depends, besides the word at bp_from: see
+	 * unwind_cache.h.
+	 */
+	u32 word_count;
+	struct {
+		u64 address;
+		u64 value;
+	} words[CODE_WORDS];
 };
+
+/* Notes that a step depends on the word at @address, which is @value. */
+static __always_inline void note_code_word(struct code_frame *frame,
+					   u64 address, u64 value)
+{
+	u32 index = frame->word_count;
+
+	frame->word_count = index + 1;
+	index &= CODE_WORDS - 1;
+	barrier_var(index);
+	frame->words[index & (CODE_WORDS - 1)].address = address;
+	frame->words[index & (CODE_WORDS - 1)].value = value;
+}
 
 /* Read of a chain in progress. */
 struct chain_walk {

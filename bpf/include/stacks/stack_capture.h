@@ -333,6 +333,12 @@ __noinline u64 walk_by_tables(u32 kind)
 	event->walk_end = end;
 	finish_chain(scratch, kind);
 	id = publish_stack(kind, walk->depth * sizeof(u64));
+	/* The native unwind determines frames that are on the stack, so it is cached with them. */
+	if (scratch->chain.code_bytes && scratch->chain.hash &&
+	    id != STACK_MISSED) {
+		id = publish_mixed_stack(kind, id);
+		scratch->chain.hash = 0;
+	}
 	if ((end & 0xff) == WALK_REACHED_ROOT && id != STACK_MISSED)
 		cache_walk(&walk->notes, id);
 	if (dump_every_stack) {

@@ -424,6 +424,26 @@ __noinline int unwind_frame(u32 kind)
 	return end;
 }
 
+/* Notes on what a step through generated code depends, for the cache of unwinds. */
+static __always_inline void note_code_words(struct walk *walk,
+					    struct code_frame *frame)
+{
+	if (frame->is_exact || frame->word_count > CODE_WORDS)
+		walk->notes.complete = false;
+	if (!walk->notes.complete)
+		return;
+	for (u32 i = 0; i < CODE_WORDS; i++) {
+		if (i >= frame->word_count)
+			break;
+		note_word(&walk->notes, frame->words[i].address,
+			  frame->words[i].value);
+	}
+	if (frame->uses_bp)
+		note_bp(&walk->notes, walk->bp);
+	if (frame->bp_from)
+		walk->notes.bp_from = frame->bp_from;
+}
+
 /*
  * Notes the frame at which the unwind in the scratch of @kind is in generated code, and
  * steps to its caller. The native frames get one frame for all adjacent frames in generated
@@ -448,13 +468,15 @@ __noinline int unwind_generated_frame(u32 kind)
 	layout = find_layout(scratch->chain.layout);
 	if (!layout || depth >= max_stack)
 		return WALK_TOO_DEEP;
-	walk->notes.complete = false;
 	ip = walk->ip;
 	sp = walk->sp;
 	frame->ip = ip;
 	frame->sp = sp;
 	frame->bp = walk->bp;
 	frame->is_exact = walk->ip_is_exact;
+	frame->uses_bp = false;
+	frame->bp_from = 0;
+	frame->word_count = 0;
 	if (stack->count >= max_stack || stack->count >= CHAIN_DEPTH)
 		end = CHAIN_TOO_DEEP;
 	else
@@ -467,12 +489,14 @@ __noinline int unwind_generated_frame(u32 kind)
 	walk->at_leaf = false;
 	walk->ip_is_exact = false;
 	if (end == CHAIN_GOES_ON || end == CHAIN_LEFT_CODE) {
+		note_code_words(walk, frame);
 		walk->ip = frame->ip;
 		walk->sp = frame->sp;
 		walk->bp = frame->bp;
 		if (end == CHAIN_GOES_ON)
 			return WALK_GOES_ON;
 	} else {
+		walk->notes.complete = false;
 		stack->end = end;
 		note_anchor(&scratch->chain, stack, sp);
 		/* The frame contains at least its stack pointer. */

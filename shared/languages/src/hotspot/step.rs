@@ -566,8 +566,9 @@ impl Code {
             || last == 0x5d
                 && (self.starts(AT - 5, &[0x48, 0x83, 0xc4])
                     || self.starts(AT - 8, &[0x48, 0x81, 0xc4]))
-            // leave
+            // leave; cmpq $0, DISPLACEMENT(%r15), which asks for pending exceptions
             || last == 0xc9
+                && (self.starts(AT, &[0x49, 0x83, 0x7f]) || self.starts(AT, &[0x49, 0x83, 0xbf]))
             // ja or jne to the stub of the poll, or of pending exceptions; ret
             || is_jump(0x87)
             || is_jump(0x85)
