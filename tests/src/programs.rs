@@ -15,4 +15,4 @@ pub mod watch;
 pub mod workload;
 
 pub use confined::{cgroup, container, pinned_map, quota};
-pub use others::{browser, django, firefox, mariadb, nginx, peers, podman, pythons};
+pub use others::{browser, django, firefox, javas, mariadb, nginx, peers, podman, pythons};

@@ -347,9 +347,6 @@ note_method(struct chain_walk *chain, struct hotspot_walk *walk,
 	note_frame(chain, stack, method, instruction, checksum >> 32);
 	note_code_word(&chain->frame, method + HOTSPOT_CONST_METHOD,
 		       walk->pointer);
-	note_code_word(&chain->frame,
-		       walk->pointer + (slot & 56) + HOTSPOT_CONSTANTS,
-		       *(u64 *)(walk->constants + (slot & 56)));
 	return CHAIN_GOES_ON;
 }
 

@@ -179,7 +179,7 @@ pub struct Layout {
     /// Bytes of the struct that programs use, from the language's header. There are at most
     /// [`bpf::types::LANGUAGE_LAYOUT_BYTES`].
     pub bytes: Vec<u8>,
-    /// What else the language needs to know of the runtime, as a type of its own.
+    /// Further data on the runtime, which only its language knows.
     pub details: Option<Arc<dyn Details>>,
 }
 
@@ -223,7 +223,7 @@ pub trait Function: Debug + Send + Sync {
     /// Returns the qualified name of the function. It may contain any characters.
     fn name(&self) -> &str;
 
-    /// Returns the path of the source file, as the runtime has recorded it.
+    /// Returns the path of the source file, as the runtime has recorded it; empty if there is none.
     fn file(&self) -> &str;
 
     /// Returns the first line of the function, starting at 1; 0 if it is unknown.

@@ -3,6 +3,7 @@
 mod cgroups;
 mod commands;
 mod formats;
+mod java;
 mod namespaces;
 mod printed;
 mod python;

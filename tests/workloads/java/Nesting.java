@@ -1,10 +1,10 @@
 /*
- * Threads that block, or work, below calls of every kind. Each prints its own chain of calls first,
- * root first, as one line of JSON. The innermost call is on the line that the chain ends with.
+ * Threads that block, or work, below calls of every kind. Each first writes its own chain of calls
+ * into a file, root first, as one line of JSON. It then stays on the line with which the chain ends.
  *
- *     java Nesting hold    every thread waits once, for good
- *     java Nesting repeat  every thread waits over and over, a few milliseconds each time
- *     java Nesting work    every thread computes, a millisecond of about twenty
+ *     java Nesting hold FILE    every thread waits once, for good
+ *     java Nesting repeat FILE  every thread waits over and over, a few milliseconds each time
+ *     java Nesting work FILE    every thread computes, a millisecond of about twenty
  */
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
@@ -250,7 +250,7 @@ public class Nesting {
         while (rows.size() < threads) {
             Thread.sleep(10);
         }
-        rows.forEach(System.out::println);
+        Files.write(Path.of(arguments[1]), rows);
         System.out.println("ready");
         System.in.read();
     }

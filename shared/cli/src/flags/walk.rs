@@ -21,7 +21,7 @@ pub struct WalkFlags {
     )]
     call_graph: CallGraph,
 
-    /// Maximum frames of a user stack, native ones and Python's each
+    /// Maximum frames of a user stack, native ones and a language's each
     ///
     /// A deeper stack is cut off at its root, and marked.
     #[arg(
@@ -38,7 +38,7 @@ pub struct WalkFlags {
     )]
     language: Languages,
 
-    /// Also show the interpreter's own frames that run Python functions
+    /// Also show the native frames that run functions of a language
     #[arg(long, hide_short_help = true)]
     native_python: bool,
 }

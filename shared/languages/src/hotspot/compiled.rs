@@ -7,8 +7,10 @@ use super::method::{self, Numbers};
 use crate::chain::Frame;
 use crate::language::Pieces;
 
-/// Maximum size of the debug information of one piece of code, in bytes.
+/// Maximum size of each part of the debug information of one piece of code, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
+/// Bytes of a scope that are read: three compressed numbers.
+const SCOPE_BYTES: usize = 15;
 /// Maximum number of functions inlined into each other.
 const MAX_DEPTH: usize = 256;
 /// Size of a `PcDesc`, and the offsets of its fields (pcDesc.hpp).
@@ -86,14 +88,6 @@ impl<M: Pieces + ?Sized> Blob<'_, M> {
         }
     }
 
-    fn bytes(&self, start: u64, end: u64) -> Option<Vec<u8>> {
-        let length = end
-            .checked_sub(start)
-            .filter(|length| *length <= MAX_BYTES)?;
-        let bytes = self.memory.bytes(start, length as usize);
-        (bytes.len() as u64 == length).then_some(bytes)
-    }
-
     fn frame(&self, method: u64, instruction: i32) -> Option<Frame> {
         Some(Frame {
             code: method,
@@ -111,13 +105,25 @@ impl<M: Pieces + ?Sized> Blob<'_, M> {
         let Some([pcs, pcs_end, scopes, scopes_end, metadata]) = self.debug_info() else {
             return outermost();
         };
-        let pcs = self.bytes(pcs, pcs_end)?;
-        let Some(scope) = scope_at(&pcs, distance) else {
+        let sizes = [pcs_end.checked_sub(pcs)?, scopes_end.checked_sub(scopes)?];
+        if sizes.into_iter().any(|size| size > MAX_BYTES) {
+            return None;
+        }
+        let description = |index: u64| {
+            let at = pcs.checked_add(DESCRIPTION_BYTES as u64 * index)?;
+            Some(*self.memory.bytes(at, DESCRIPTION_BYTES).first_chunk()?)
+        };
+        let count = sizes[0] / DESCRIPTION_BYTES as u64;
+        let Some(scope) = scope_at(count, description, distance) else {
             return outermost();
         };
-        let scopes = self.bytes(scopes, scopes_end)?;
+        let scope_bytes = |offset: u32| {
+            let is_inside = u64::from(offset) < sizes[1];
+            let at = scopes.checked_add(offset.into()).filter(|_| is_inside)?;
+            Some(self.memory.bytes(at, SCOPE_BYTES))
+        };
         let mut frames = Vec::new();
-        for (index, position) in inlined(&scopes, scope, self.machine.number_base) {
+        for (index, position) in inlined(scope_bytes, scope, self.machine.number_base) {
             let offset = u64::from(index.checked_sub(1)?) * 8;
             let method = self.memory.bytes(metadata.checked_add(offset)?, 8);
             let method = u64::from_le_bytes(*method.first_chunk()?);
@@ -132,28 +138,45 @@ impl<M: Pieces + ?Sized> Blob<'_, M> {
 
 /// Returns the scope of the description at a distance from the start of the code. A return address
 /// has a description of its own. For an interrupted instruction, HotSpot takes the next one. The
-/// descriptions are sorted.
-fn scope_at(descriptions: &[u8], distance: i32) -> Option<u32> {
-    let (descriptions, _) = descriptions.as_chunks::<DESCRIPTION_BYTES>();
-    let pc = |at: &[u8; DESCRIPTION_BYTES]| at.first_chunk().map(|at| i32::from_le_bytes(*at));
-    let after = descriptions.partition_point(|at| pc(at).is_some_and(|pc| pc < distance));
+/// `count` descriptions are sorted.
+fn scope_at(
+    count: u64,
+    description: impl Fn(u64) -> Option<[u8; DESCRIPTION_BYTES]>,
+    distance: i32,
+) -> Option<u32> {
+    let pc = |at: &[u8; DESCRIPTION_BYTES]| i32::from_le_bytes([at[0], at[1], at[2], at[3]]);
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if pc(&description(middle)?) < distance {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
     // The last description ends the table.
-    let found = descriptions
-        .get(after)
-        .filter(|_| after + 1 < descriptions.len())?;
+    if low + 1 >= count {
+        return None;
+    }
+    let found = description(low)?;
     let scope = u32::from_le_bytes(*found.get(SCOPE..)?.first_chunk()?);
     (scope != 0).then_some(scope)
 }
 
 /// Returns the numbers of the functions at a scope and their bytecodes, innermost first. Each scope
-/// has the offset of its caller's scope, which comes before it.
-fn inlined(scopes: &[u8], mut scope: u32, number_base: u32) -> Vec<(u32, i32)> {
+/// has the offset of its caller's scope, which comes before it. `scope_bytes` returns the bytes at
+/// an offset.
+fn inlined(
+    scope_bytes: impl Fn(u32) -> Option<Vec<u8>>,
+    mut scope: u32,
+    number_base: u32,
+) -> Vec<(u32, i32)> {
     let mut found = Vec::new();
     while scope != 0 && found.len() < MAX_DEPTH {
-        let Some(bytes) = scopes.get(scope as usize..) else {
+        let Some(bytes) = scope_bytes(scope) else {
             break;
         };
-        let mut numbers = Numbers::new(bytes, number_base);
+        let mut numbers = Numbers::new(&bytes, number_base);
         let mut next = || numbers.unsigned();
         let (Some(sender), Some(method), Some(position)) = (next(), next(), next()) else {
             break;
@@ -191,34 +214,36 @@ pub(super) fn has_offsets(machine: &Machine, flag: hotspot_flags) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    fn descriptions(list: &[(i32, u32)]) -> Vec<u8> {
-        let bytes = list.iter().flat_map(|(pc, scope)| {
-            let words = [pc.cast_unsigned(), *scope, 0, 0];
-            words.into_iter().flat_map(u32::to_le_bytes)
-        });
-        bytes.collect()
-    }
-
     #[test]
     fn an_address_has_the_next_description() {
-        let table = descriptions(&[(-1, 0), (16, 1), (40, 9), (i32::MAX, 0)]);
-        let found = [0, 16, 17, 40, 41].map(|at| scope_at(&table, at));
+        let table = [(-1, 0), (16, 1), (40, 9), (i32::MAX, 0)];
+        let description = |index: u64| {
+            let (pc, scope): (i32, u32) = table[index as usize];
+            let words = [pc.cast_unsigned(), scope, 0, 0].map(u32::to_le_bytes);
+            Some(*words.as_flattened().first_chunk().unwrap())
+        };
+        let found = [0, 16, 17, 40, 41].map(|at| scope_at(4, description, at));
         assert_eq!(found, [Some(1), Some(1), Some(9), Some(9), None]);
-        assert_eq!(scope_at(&[1, 2, 3], 0), None);
+        assert_eq!(scope_at(0, description, 0), None);
     }
 
     #[test]
     fn scopes_lead_from_inlined_functions_to_their_callers() {
         // At 1 is the outermost function, and at 4 the function that is inlined into it.
+        let inlined = |scopes: &[u8], scope| {
+            let bytes = |offset: u32| Some(scopes.get(offset as usize..)?.to_vec());
+            super::inlined(bytes, scope, 0)
+        };
         let scopes = [0, 0, 1, 5, 1, 2, 0, 0];
-        assert_eq!(inlined(&scopes, 4, 0), [(2, -1), (1, 4)]);
-        assert_eq!(inlined(&scopes, 1, 0), [(1, 4)]);
+        assert_eq!(inlined(&scopes, 4), [(2, -1), (1, 4)]);
+        assert_eq!(inlined(&scopes, 1), [(1, 4)]);
         // A scope that is its own caller, and one that is cut off.
-        assert_eq!(inlined(&[0, 1, 2, 3], 1, 0), [(2, 2)]);
-        assert_eq!(inlined(&scopes, 7, 0), []);
-        assert_eq!(inlined(&scopes, 99, 0), []);
+        assert_eq!(inlined(&[0, 1, 2, 3], 1), [(2, 2)]);
+        assert_eq!(inlined(&scopes, 7), []);
+        assert_eq!(inlined(&scopes, 99), []);
     }
 }

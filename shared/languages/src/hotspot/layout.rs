@@ -1,9 +1,9 @@
 //! Layout of a running virtual machine: where its code is, and the offsets of its fields.
 
 use bpf::types::headers::{hotspot_flags, hotspot_heap, hotspot_layout, hotspot_limits};
-use process::ProcessMemory;
 
 use super::tables::{Tables, read_word};
+use crate::language::Pieces;
 
 const HOTSPOT_BLOCK_BYTES: hotspot_limits = hotspot_limits::HOTSPOT_BLOCK_BYTES;
 const HOTSPOT_CONSTANTS: hotspot_limits = hotspot_limits::HOTSPOT_CONSTANTS;
@@ -98,15 +98,21 @@ pub(super) enum Found {
 }
 
 /// Returns the virtual machine that the tables describe.
-pub(super) fn find(memory: &ProcessMemory, tables: &Tables) -> Found {
+pub(super) fn find(memory: &dyn Pieces, tables: &Tables) -> Found {
     let Some(offsets) = Offsets::new(memory, tables) else {
         return Found::Unknown;
     };
     offsets.machine(memory, tables).unwrap_or(Found::NotReady)
 }
 
+/// Returns the layout without the addresses of the code.
+#[cfg(test)]
+pub(super) fn parse(memory: &dyn Pieces, tables: &Tables) -> Option<Machine> {
+    Some(Offsets::new(memory, tables)?.machine)
+}
+
 /// Returns the version as text, such as `17.0.15+6-Debian-1deb12u1`.
-pub(super) fn version(memory: &ProcessMemory, tables: &Tables) -> Option<String> {
+pub(super) fn version(memory: &dyn Pieces, tables: &Tables) -> Option<String> {
     let text = read_word(
         memory,
         tables.address("Abstract_VM_Version::_s_vm_release")?,
@@ -142,7 +148,7 @@ enum BlockLength {
 }
 
 impl Offsets {
-    fn new(memory: &ProcessMemory, tables: &Tables) -> Option<Offsets> {
+    fn new(memory: &dyn Pieces, tables: &Tables) -> Option<Offsets> {
         let field = |name: &str| tables.offset(&[name]);
         let is_8 = tables.address("CodeCache::_heap").is_some();
         let major = tables.address("Abstract_VM_Version::_vm_major_version")?;
@@ -190,7 +196,7 @@ impl Offsets {
     }
 
     /// Adds the addresses of the machine's code; `None` if the code cache is not ready.
-    fn machine(mut self, memory: &ProcessMemory, tables: &Tables) -> Option<Found> {
+    fn machine(mut self, memory: &dyn Pieces, tables: &Tables) -> Option<Found> {
         let word = |address: u64| read_word(memory, address);
         let heaps = heaps(memory, tables)?;
         let call_stub = word(tables.address("StubRoutines::_call_stub_return_address")?)?;
@@ -232,7 +238,7 @@ impl Offsets {
     }
 
     /// Finds the stubs that need rules of their own, by their names. The machine makes them first.
-    fn find_stubs(&mut self, memory: &ProcessMemory) {
+    fn find_stubs(&mut self, memory: &dyn Pieces) {
         let Machine { layout, .. } = &mut self.machine;
         let header = u64::from(layout.block_header);
         let offset = |bytes: &[u8], at: u16, size: usize| {
@@ -265,7 +271,11 @@ impl Offsets {
                     // Stubs and methods are in heaps of their own, or the stubs come first.
                     left = left.saturating_sub(PRICE_OF_A_METHOD);
                 } else if is_used
-                    && let Some(name) = offset(&bytes, self.blob_name + layout.block_header, 8)
+                    && let Some(name) = offset(
+                        &bytes,
+                        self.blob_name.saturating_add(layout.block_header),
+                        8,
+                    )
                 {
                     if !names.iter().any(|(known, _)| *known == name) {
                         names.push((name, memory.bytes(name, NAME_BYTES)));
@@ -273,8 +283,12 @@ impl Offsets {
                     let known = names.iter().find(|(known, _)| *known == name);
                     let text = known.map_or(&[][..], |(_, text)| text);
                     if text.starts_with(b"Interpreter\0") {
-                        let size = offset(&bytes, self.blob_size + layout.block_header, 4);
-                        layout.interpreter_start = block + header;
+                        let size = offset(
+                            &bytes,
+                            self.blob_size.saturating_add(layout.block_header),
+                            4,
+                        );
+                        layout.interpreter_start = block.wrapping_add(header);
                         layout.interpreter_bytes = size.unwrap_or(0);
                     } else if text.starts_with(b"DeoptimizationBlob\0") {
                         layout.deoptimization = block;
@@ -288,7 +302,7 @@ impl Offsets {
     }
 
     /// Finds the codelets with which the interpreter enters methods. They are adjacent.
-    fn find_entries(&mut self, memory: &ProcessMemory, tables: &Tables) {
+    fn find_entries(&mut self, memory: &dyn Pieces, tables: &Tables) {
         let field = |base: u64, names: &[&str]| {
             read_word(memory, base.checked_add(tables.offset(names)?.into())?)
         };
@@ -321,7 +335,7 @@ impl Offsets {
 }
 
 /// Returns the addresses of the code cache's heaps.
-fn heaps(memory: &ProcessMemory, tables: &Tables) -> Option<Vec<u64>> {
+fn heaps(memory: &dyn Pieces, tables: &Tables) -> Option<Vec<u64>> {
     let word = |address: u64| read_word(memory, address);
     if let Some(heap) = tables.address("CodeCache::_heap") {
         return Some(vec![word(heap).filter(|heap| *heap != 0)?]);

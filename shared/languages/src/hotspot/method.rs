@@ -9,6 +9,8 @@ use crate::language::{Function, Pieces};
 
 /// Maximum size of a table of lines, in bytes.
 const MAX_LINES: usize = 64 << 10;
+/// Size that most of these tables do not exceed, in bytes.
+const MOST_LINES: usize = 1 << 10;
 /// Flag of a `ConstMethod` with a table of lines.
 const HAS_LINES: u8 = 1;
 /// Byte that begins an entry whose differences do not fit into one byte.
@@ -145,7 +147,9 @@ pub(super) fn read(
     let flags = *constant.bytes.get(usize::from(machine.method_flags))?;
     let lines = if flags & HAS_LINES != 0 {
         let start = constant.code().checked_add(constant.code_size()?.into())?;
-        parse_lines(&memory.bytes(start, MAX_LINES), machine.number_base)
+        let parse = |most| parse_lines(&memory.bytes(start, most), machine.number_base);
+        let (lines, is_whole) = parse(MOST_LINES);
+        if is_whole { lines } else { parse(MAX_LINES).0 }
     } else {
         Vec::new()
     };
@@ -225,13 +229,16 @@ fn word(memory: &(impl Pieces + ?Sized), address: u64) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.first_chunk()?))
 }
 
-/// Parses a compressed table of lines (`CompressedLineNumberReadStream` of method.cpp). A table
-/// that is cut off has the lines up to there.
-fn parse_lines(bytes: &[u8], number_base: u32) -> Vec<(u32, u32)> {
+/// Parses a compressed table of lines (`CompressedLineNumberReadStream` of method.cpp). Returns the
+/// lines, and whether the table has its end.
+fn parse_lines(bytes: &[u8], number_base: u32) -> (Vec<(u32, u32)>, bool) {
     let mut lines = Vec::new();
     let mut rest = Numbers::new(bytes, number_base);
     let (mut at, mut line) = (0_u32, 0_u32);
-    while let Some(byte) = rest.byte().filter(|byte| *byte != 0) {
+    while let Some(byte) = rest.byte() {
+        if byte == 0 {
+            return (lines, true);
+        }
         let (bytecodes, added) = if byte == ESCAPE {
             let (Some(bytecodes), Some(added)) = (rest.signed(), rest.signed()) else {
                 break;
@@ -244,7 +251,7 @@ fn parse_lines(bytes: &[u8], number_base: u32) -> Vec<(u32, u32)> {
         line = line.wrapping_add_signed(added);
         lines.push((at, line));
     }
-    lines
+    (lines, false)
 }
 
 /// Reader of compressed numbers: `UNSIGNED5` of share/utilities/unsigned5.hpp.
@@ -308,7 +315,8 @@ mod tests {
     fn lines_are_found_by_the_last_bytecode_before() {
         // Line 7 at 0, line 9 at 3, line 400 at 5 and line 8 at 100.
         let table = [7, 3 << 3 | 2, ESCAPE, 4, 206, 9, ESCAPE, 190, 207, 9, 0, 55];
-        let lines = parse_lines(&table, 0);
+        let (lines, is_whole) = parse_lines(&table, 0);
+        assert!(is_whole && !parse_lines(&table[..10], 0).1);
         assert_eq!(lines, [(0, 7), (3, 9), (5, 400), (100, 8)]);
         let method = Method {
             name: String::new(),

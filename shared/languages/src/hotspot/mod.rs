@@ -17,3 +17,6 @@ mod symbol;
 mod tables;
 
 pub use language::Java;
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use process::ProcessMemory;
+use crate::language::Pieces;
 
 /// Names of the variables that point to the tables, in the order of [`Addresses`].
 pub(super) const VARIABLES: [&str; 2] = ["gHotSpotVMStructs", "gHotSpotVMTypes"];
@@ -39,7 +39,7 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Reads the tables; `None` if the memory has none.
-    pub(super) fn read(memory: &ProcessMemory, addresses: Addresses) -> Option<Tables> {
+    pub(super) fn read(memory: &dyn Pieces, addresses: Addresses) -> Option<Tables> {
         let [fields, types] = addresses;
         let fields = entries::<FIELD_BYTES>(memory, fields)?;
         let types = entries::<TYPE_BYTES>(memory, types)?;
@@ -92,7 +92,7 @@ impl Tables {
 
 /// Reads the entries of the table to which the variable at `variable` points. An entry whose first
 /// word is 0 ends the table.
-fn entries<const N: usize>(memory: &ProcessMemory, variable: u64) -> Option<Vec<[u8; N]>> {
+fn entries<const N: usize>(memory: &dyn Pieces, variable: u64) -> Option<Vec<[u8; N]>> {
     const AT_ONCE: usize = 512;
     let table = read_word(memory, variable).filter(|table| *table != 0)?;
     let mut entries: Vec<[u8; N]> = Vec::new();
@@ -119,7 +119,7 @@ fn word(entry: &[u8], offset: usize) -> u64 {
 }
 
 /// Reads a word of memory.
-pub(super) fn read_word(memory: &ProcessMemory, address: u64) -> Option<u64> {
+pub(super) fn read_word(memory: &dyn Pieces, address: u64) -> Option<u64> {
     let bytes = memory.bytes(address, 8);
     Some(u64::from_le_bytes(*bytes.first_chunk()?))
 }
@@ -131,7 +131,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn read(memory: &ProcessMemory, addresses: Vec<u64>) -> Option<Texts> {
+    fn read(memory: &dyn Pieces, addresses: Vec<u64>) -> Option<Texts> {
         let known = || addresses.iter().copied().filter(|address| *address != 0);
         let (start, last) = (known().min()?, known().max()?);
         let length = last - start;

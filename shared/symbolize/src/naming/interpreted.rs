@@ -58,8 +58,12 @@ impl InterpretedFunctions {
         let Some(function) = self.table.iter().nth(function as usize) else {
             return Frame::without_symbol(UNKNOWN.into(), FrameKind::User);
         };
+        let has_symbol = function.kind != FrameKind::Marker;
         let Some(file) = &function.file else {
-            return Frame::without_symbol(Arc::clone(&function.name), function.kind);
+            return Frame {
+                has_symbol,
+                ..Frame::without_symbol(Arc::clone(&function.name), function.kind)
+            };
         };
         let module = Module {
             kind: ModuleKind::Source,
@@ -72,7 +76,7 @@ impl InterpretedFunctions {
         };
         Frame {
             name,
-            has_symbol: true,
+            has_symbol,
             system_name: Some(Arc::clone(&function.name)),
             module: Some(module.into()),
             source: Some(Source {

@@ -370,7 +370,7 @@ fn locate(
     let interpreted = Interpreted {
         kind: FrameKind::Interpreted(language.name()),
         name: function.name().into(),
-        file: Some(function.file().into()),
+        file: (!function.file().is_empty()).then(|| function.file().into()),
         first_line: function.first_line(),
         names_file: language.names_files(),
     };
