@@ -12,6 +12,7 @@
 #ifndef SYSTEMSCOPE_HOTSPOT_H
 #define SYSTEMSCOPE_HOTSPOT_H
 
+#include "hotspot_code.h"
 #include "languages/language.h"
 
 #define HOTSPOT_HEAPS 3
@@ -107,13 +108,6 @@ enum hotspot_limits {
 	HOTSPOT_STUB_WORDS = 16,
 	/* Maximum bytes from the stack pointer to the frame pointer of a stub. */
 	HOTSPOT_STUB_BYTES = 256,
-	/* Bytes of code before a return address in which the call is searched for. */
-	HOTSPOT_CALL_BYTES = 8,
-	/* Maximum instructions before a method's frame is built, and their bytes. */
-	HOTSPOT_PROLOGUE = 6,
-	HOTSPOT_PROLOGUE_BYTES = 48,
-	/* Bytes of code that are read before the instruction pointer, and after it. */
-	HOTSPOT_BEFORE = 16,
 	/* Words above a frame's end in which its return address is searched for. */
 	HOTSPOT_PUSHED_WORDS = 5,
 };
@@ -136,8 +130,7 @@ struct hotspot_walk {
 	u64 pointer;
 	/* Part of the map of segments that was read. */
 	u8 back;
-	/* Code that is decoded, and space for 4 bytes at any 6-bit offset. */
-	u8 code[64 + sizeof(u64)];
+	struct hotspot_code code;
 	/* Code before a possible return address. */
 	u64 call;
 	/* Part of a ConstMethod, and space for a word at any 6-bit offset. */
@@ -235,15 +228,11 @@ static __always_inline bool is_method(struct hotspot_walk *walk,
 
 /*
  * Returns whether code returns to @address: it is in the interpreter, or behind a call.
- * A call is E8 with 4 bytes, or FF /2 with 1 to 6 bytes (Intel 64 and IA-32 Software
- * Developer's Manual, volume 2A).
  */
 static __always_inline bool is_return_address(struct hotspot_walk *walk,
 					      struct hotspot_layout *layout,
 					      u64 address)
 {
-	u64 code;
-
 	if (!in_code_cache(layout, address))
 		return false;
 	if (in_interpreter(layout, address) ||
@@ -252,11 +241,7 @@ static __always_inline bool is_return_address(struct hotspot_walk *walk,
 	if (!read_user(&walk->call, sizeof(walk->call),
 		       address - HOTSPOT_CALL_BYTES))
 		return false;
-	code = walk->call;
-	return (code >> 24 & 0xff) == 0xe8 || (code >> 48 & 0x38ff) == 0x10ff ||
-	       (code >> 40 & 0x38ff) == 0x10ff ||
-	       (code >> 16 & 0x38ff) == 0x10ff ||
-	       (code >> 8 & 0x38ff) == 0x10ff;
+	return follows_call(walk->call);
 }
 
 /* Prepares an unwind. The frames are on the native stack. */
@@ -390,8 +375,8 @@ step_interpreted(struct chain_walk *chain, struct hotspot_walk *walk,
 
 /*
  * Steps through a frame of the interpreter while it enters a method, where it has not
- * built the frame yet, or only a part of it. rbx has the method, r13 the caller's stack
- * pointer, and rax the return address once it is off the stack.
+ * built the frame yet, or only a part of it. Registers have the method, the caller's stack
+ * pointer, and the return address once it is off the stack.
  */
 static __always_inline enum chain_end step_entry(struct chain_walk *chain,
 						 struct hotspot_walk *walk,
@@ -401,7 +386,7 @@ static __always_inline enum chain_end step_entry(struct chain_walk *chain,
 {
 	struct code_frame *frame = &chain->frame;
 	u64 whole = (1 - layout->bytecode_slot) * sizeof(u64);
-	u64 built = frame->bp - frame->sp, ip, sp = leaf->r13;
+	u64 built = frame->bp - frame->sp, ip, sp = leaf->REGS_SENDER_STACK;
 	enum chain_end end;
 
 	if (built % sizeof(u64) == 0 && built < whole) {
@@ -411,7 +396,7 @@ static __always_inline enum chain_end step_entry(struct chain_walk *chain,
 		if (built)
 			sp = walk->words[0];
 		ip = walk->words[2];
-		end = note_method(chain, walk, layout, stack, leaf->bx,
+		end = note_method(chain, walk, layout, stack, leaf->REGS_METHOD,
 				  HOTSPOT_BEGINS, 0);
 		if (end != CHAIN_GOES_ON)
 			return end;
@@ -424,153 +409,18 @@ static __always_inline enum chain_end step_entry(struct chain_walk *chain,
 		if (!read_user(walk->words, sizeof(u64),
 			       frame->bp - 3 * sizeof(u64)))
 			walk->words[0] = 0;
-		if (built == whole || walk->words[0] == leaf->bx ||
-		    !is_return_address(walk, layout, leaf->ax))
+		if (built == whole || walk->words[0] == leaf->REGS_METHOD ||
+		    !is_return_address(walk, layout, leaf->REGS_RETURN_ADDRESS))
 			return step_interpreted(chain, walk, layout, stack, 0);
-		ip = leaf->ax;
+		ip = leaf->REGS_RETURN_ADDRESS;
 	}
-	end = note_method(chain, walk, layout, stack, leaf->bx, HOTSPOT_BEGINS,
-			  0);
+	end = note_method(chain, walk, layout, stack, leaf->REGS_METHOD,
+			  HOTSPOT_BEGINS, 0);
 	if (end != CHAIN_GOES_ON)
 		return end;
 	if (sp < frame->sp || sp - frame->sp > HOTSPOT_FRAME_BYTES)
 		sp = frame->sp + sizeof(u64);
 	return return_to(frame, sp, ip, frame->bp);
-}
-
-/* Returns the byte at @offset in the code that was read. */
-static __always_inline u8 code_byte(struct hotspot_walk *walk, u32 offset)
-{
-	asm volatile("%0 &= 63" : "+r"(offset));
-	return walk->code[offset];
-}
-
-/* Returns 4 bytes from @offset on in the code that was read. */
-static __always_inline u32 code_bytes(struct hotspot_walk *walk, u32 offset)
-{
-	asm volatile("%0 &= 63" : "+r"(offset));
-	return *(u32 *)(walk->code + offset);
-}
-
-/* State of the frame in a method's first and last instructions. */
-enum hotspot_frame {
-	/* The return address is at the stack pointer. */
-	HOTSPOT_NO_FRAME,
-	/* The frame pointer is there, and the return address is above it. */
-	HOTSPOT_PUSHED,
-	/* The frame is whole, but the frame pointer still has the caller's value. */
-	HOTSPOT_NOT_SAVED,
-	HOTSPOT_WHOLE,
-};
-
-/*
- * Returns the state of the frame at @distance bytes from the entry whose code was read.
- * The forms of the first instructions are those of MacroAssembler::verified_entry() and
- * C1_MacroAssembler::build_frame().
- */
-static __always_inline enum hotspot_frame
-frame_at_entry(struct hotspot_walk *walk, u64 distance)
-{
-	u32 at = 0, code;
-
-	for (u32 i = 0; i < HOTSPOT_PROLOGUE; i++) {
-		code = code_bytes(walk, at);
-		if ((code & 0xffffff) == 0x248489)
-			/* mov %eax, DISPLACEMENT(%rsp): touches the stack's end */
-			at += 7;
-		else if (code == 0x00441f0f)
-			at += 5;
-		else if ((code & 0xffffff) == 0x906666)
-			at += 3;
-		else if (code == 0x00401f0f)
-			at += 4;
-		else if ((u8)code == 0x90)
-			at++;
-		else
-			break;
-	}
-	if (distance <= at)
-		return HOTSPOT_NO_FRAME;
-	code = code_bytes(walk, at);
-	if ((u8)code == 0x55) {
-		/* push %rbp */
-		at++;
-		code = code_bytes(walk, at) & 0xffffff;
-		if (code == 0xec8b48 || code == 0xe58948) {
-			/* mov %rsp, %rbp */
-			at += 3;
-			code = code_bytes(walk, at) & 0xffffff;
-		}
-		/* sub $IMMEDIATE, %rsp */
-		if (code == 0xec8348)
-			at += 4;
-		else if (code == 0xec8148)
-			at += 7;
-		return distance < at ? HOTSPOT_PUSHED : HOTSPOT_WHOLE;
-	}
-	code &= 0xffffff;
-	if (code != 0xec8348 && code != 0xec8148)
-		return HOTSPOT_WHOLE;
-	at += code == 0xec8348 ? 4 : 7;
-	/* mov %rbp, DISPLACEMENT(%rsp) */
-	code = code_bytes(walk, at);
-	if (code == 0x246c8948)
-		at += 5;
-	else if (code == 0x24ac8948)
-		at += 8;
-	return distance < at ? HOTSPOT_NOT_SAVED : HOTSPOT_WHOLE;
-}
-
-/*
- * Returns the state of the frame by the instructions around the instruction pointer, whose
- * code was read from HOTSPOT_BEFORE bytes before it. Methods end with the frame's removal,
- * a poll for safepoints, and the return.
- */
-static __always_inline enum hotspot_frame
-frame_at_exit(struct hotspot_walk *walk)
-{
-	u32 at = HOTSPOT_BEFORE;
-	u32 code = code_bytes(walk, at);
-	u8 last = code_byte(walk, at - 1);
-
-	/* pop %rbp */
-	if ((u8)code == 0x5d)
-		return HOTSPOT_PUSHED;
-	/* ret */
-	if ((u8)code == 0xc3 || (u8)code == 0xc2)
-		return HOTSPOT_NO_FRAME;
-	/* add $IMMEDIATE, %rsp; pop %rbp */
-	if (last == 0x5d &&
-	    ((code_bytes(walk, at - 5) & 0xffffff) == 0xc48348 ||
-	     (code_bytes(walk, at - 8) & 0xffffff) == 0xc48148))
-		return HOTSPOT_NO_FRAME;
-	/* leave; cmpq $0, DISPLACEMENT(%r15), which asks for pending exceptions */
-	if (last == 0xc9 &&
-	    ((code & 0xffffff) == 0x7f8349 || (code & 0xffffff) == 0xbf8349))
-		return HOTSPOT_NO_FRAME;
-	/* ja or jne to the stub of the poll, or of pending exceptions; ret */
-	if (((code & 0xffff) == 0x870f || (code & 0xffff) == 0x850f) &&
-	    code_byte(walk, at + 6) == 0xc3)
-		return HOTSPOT_NO_FRAME;
-	/* test %eax, (%r10); ret */
-	if (code == 0xc3028541)
-		return HOTSPOT_NO_FRAME;
-	/* test %eax, DISPLACEMENT(%rip); ret */
-	if ((code & 0xffff) == 0x0585 && code_byte(walk, at + 6) == 0xc3)
-		return HOTSPOT_NO_FRAME;
-	/* lea DISPLACEMENT(%rip), %r10; mov %r10, DISPLACEMENT(%r15); jmp */
-	if ((code & 0xffffff) == 0x158d4c &&
-	    (code_bytes(walk, at + 7) & 0xffffff) == 0x97894d)
-		return HOTSPOT_NO_FRAME;
-	if ((code & 0xffffff) == 0x97894d &&
-	    (code_bytes(walk, at - 7) & 0xffffff) == 0x158d4c &&
-	    code_byte(walk, at + 7) == 0xe9)
-		return HOTSPOT_NO_FRAME;
-	if ((u8)code == 0xe9 &&
-	    (code_bytes(walk, at - 7) & 0xffffff) == 0x97894d &&
-	    (code_bytes(walk, at - 14) & 0xffffff) == 0x158d4c)
-		return HOTSPOT_NO_FRAME;
-	return HOTSPOT_WHOLE;
 }
 
 /* Returns the state of the frame of interrupted code, which enters at @entry. */
@@ -582,11 +432,12 @@ interrupted_frame(struct hotspot_walk *walk, u64 entry, u64 ip)
 	if (ip <= entry)
 		return HOTSPOT_NO_FRAME;
 	if (ip - entry < HOTSPOT_PROLOGUE_BYTES &&
-	    read_user(walk->code, HOTSPOT_PROLOGUE_BYTES, entry))
-		state = frame_at_entry(walk, ip - entry);
+	    read_user(walk->code.bytes, HOTSPOT_PROLOGUE_BYTES, entry))
+		state = frame_at_entry(&walk->code, ip - entry);
 	if (state == HOTSPOT_WHOLE &&
-	    read_user(walk->code, 2 * HOTSPOT_BEFORE, ip - HOTSPOT_BEFORE))
-		state = frame_at_exit(walk);
+	    read_user(walk->code.bytes, 2 * HOTSPOT_BEFORE,
+		      ip - HOTSPOT_BEFORE))
+		state = frame_at_exit(&walk->code);
 	return state;
 }
 
@@ -692,9 +543,9 @@ static __always_inline enum chain_end step_stub(struct hotspot_walk *walk,
 
 		if (entry)
 			state = interrupted_frame(walk, entry, frame->ip);
-		else if (read_user(walk->code, 2 * HOTSPOT_BEFORE,
+		else if (read_user(walk->code.bytes, 2 * HOTSPOT_BEFORE,
 				   frame->ip - HOTSPOT_BEFORE))
-			state = frame_at_exit(walk);
+			state = frame_at_exit(&walk->code);
 		if (state == HOTSPOT_NO_FRAME)
 			return return_at_top(walk, frame);
 		if (state == HOTSPOT_PUSHED)
@@ -751,7 +602,8 @@ hotspot_unwind(struct chain_walk *chain, struct language_layout *of_machine,
 	} else if (in_interpreter(layout, ip)) {
 		if (ip - layout->entries_start >= layout->entries_bytes)
 			end = step_interpreted(chain, walk, layout, stack,
-					       leaf ? leaf->r13 : 0);
+					       leaf ? leaf->REGS_SENDER_STACK :
+						      0);
 		else if (leaf)
 			end = step_entry(chain, walk, layout, stack, leaf);
 		/* Some methods of java.lang.Math have no frame. */

@@ -5,6 +5,7 @@
 //! which finds the runtime in a process, reads its frames, and names them. [`interleave()`] merges
 //! the frames of any language with native frames.
 
+mod arch;
 mod chain;
 pub mod hotspot;
 pub mod interleave;

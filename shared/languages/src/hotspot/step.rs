@@ -7,14 +7,13 @@ use unwind::{CodeFrame, GeneratedCode, Memory, Step};
 use super::compiled::has_offsets;
 use super::layout::Machine;
 use super::method;
+use crate::arch::{
+    BEFORE, CALL_BYTES, Code, METHOD, PROLOGUE_BYTES, RETURN_ADDRESS, SENDER_STACK, State,
+    follows_call,
+};
 use crate::chain::{Chain, End, Frame};
 use crate::interleave::Link;
 use crate::language::{CodeFrames, Pieces};
-
-/// Numbers of registers in DWARF (System V ABI for x86-64, figure 3.36).
-const RAX: usize = 0;
-const RBX: usize = 3;
-const R13: usize = 13;
 
 /// Position in a native method, which has no bytecode.
 const NATIVE: i32 = -1;
@@ -22,7 +21,6 @@ const NATIVE: i32 = -1;
 const BEGINS: u64 = 1;
 
 const FRAME_BYTES: u64 = limits::HOTSPOT_FRAME_BYTES.0 as u64;
-const BEFORE: u64 = limits::HOTSPOT_BEFORE.0 as u64;
 const STUB_WORDS: usize = limits::HOTSPOT_STUB_WORDS.0 as usize;
 
 /// Unwinder of the frames of one thread.
@@ -88,18 +86,6 @@ impl CodeFrames for Walker<'_> {
     }
 }
 
-/// State of the frame in a method's first and last instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The return address is at the stack pointer.
-    NoFrame,
-    /// The frame pointer is at the stack pointer, and the return address is above it.
-    Pushed,
-    /// The frame is whole, but the frame pointer still has the caller's value.
-    NotSaved,
-    Whole,
-}
-
 struct Stepper<'a> {
     machine: &'a Machine,
     memory: &'a dyn Pieces,
@@ -135,7 +121,9 @@ impl Stepper<'_> {
                     self.return_at_top(frame)?;
                 }
                 _ => {
-                    let current = leaf.filter(|_| !is_entry).map_or(0, |leaf| leaf[R13]);
+                    let current = leaf
+                        .filter(|_| !is_entry)
+                        .map_or(0, |leaf| leaf[SENDER_STACK]);
                     self.step_interpreted(frame, current)?;
                 }
             }
@@ -209,13 +197,9 @@ impl Stepper<'_> {
         if self.in_interpreter(address) || address == self.machine.layout.call_stub_return {
             return true;
         }
-        const BYTES: usize = limits::HOTSPOT_CALL_BYTES.0 as usize;
-        let code = self.memory.bytes(address.wrapping_sub(BYTES as u64), BYTES);
-        let Some(code) = code.first_chunk::<BYTES>() else {
-            return false;
-        };
-        let indirect = |at: usize| code[at] == 0xff && code[at + 1] & 0x38 == 0x10;
-        code[3] == 0xe8 || [6, 5, 2, 1].into_iter().any(indirect)
+        let before = address.wrapping_sub(CALL_BYTES as u64);
+        let code = self.memory.bytes(before, CALL_BYTES);
+        code.first_chunk().is_some_and(follows_call)
     }
 
     fn word(&mut self, address: u64) -> Result<u64, End> {
@@ -290,31 +274,34 @@ impl Stepper<'_> {
     }
 
     /// Steps through a frame of the interpreter while it enters a method, where it has not built
-    /// the frame yet, or only a part of it. `rbx` has the method, `r13` the caller's stack pointer,
-    /// and `rax` the return address once it is off the stack.
+    /// the frame yet, or only a part of it. Registers have the method, the caller's stack
+    /// pointer, and the return address once it is off the stack.
     fn step_entry(&mut self, frame: &mut CodeFrame, leaf: &[u64; 16]) -> Result<(), End> {
         let words = 1 - i64::from(self.machine.layout.bytecode_slot);
         let whole = words.cast_unsigned() * 8;
         let built = frame.bp.wrapping_sub(frame.sp);
-        let mut sp = leaf[R13];
+        let mut sp = leaf[SENDER_STACK];
         if built.is_multiple_of(8) && built < whole {
             if built > 0 {
                 sp = self.word(frame.bp.wrapping_sub(8))?;
             }
             let (bp, ip) = (self.word(frame.bp)?, self.word(frame.bp.wrapping_add(8))?);
-            self.note_method(leaf[RBX], BEGINS, 0)?;
+            self.note_method(leaf[METHOD], BEGINS, 0)?;
             return_to(frame, sp, ip, bp);
             return Ok(());
         }
         let mut ip = self.word(frame.sp)?;
         if built == whole || !self.is_return_address(ip) {
             let method = self.stack.word(frame.bp.wrapping_sub(24)).unwrap_or(0);
-            if built == whole || method == leaf[RBX] || !self.is_return_address(leaf[RAX]) {
+            if built == whole
+                || method == leaf[METHOD]
+                || !self.is_return_address(leaf[RETURN_ADDRESS])
+            {
                 return self.step_interpreted(frame, 0);
             }
-            ip = leaf[RAX];
+            ip = leaf[RETURN_ADDRESS];
         }
-        self.note_method(leaf[RBX], BEGINS, 0)?;
+        self.note_method(leaf[METHOD], BEGINS, 0)?;
         if sp.wrapping_sub(frame.sp) > FRAME_BYTES {
             sp = frame.sp.wrapping_add(8);
         }
@@ -324,13 +311,12 @@ impl Stepper<'_> {
 
     /// Returns the state of the frame of interrupted code, which enters at `entry`.
     fn interrupted_frame(&self, entry: u64, ip: u64) -> State {
-        const PROLOGUE: u64 = limits::HOTSPOT_PROLOGUE_BYTES.0 as u64;
         if ip <= entry {
             return State::NoFrame;
         }
         let distance = ip - entry;
-        if distance < PROLOGUE {
-            let code = Code(self.memory.bytes(entry, PROLOGUE as usize));
+        if distance < PROLOGUE_BYTES {
+            let code = Code::new(self.memory.bytes(entry, PROLOGUE_BYTES as usize));
             let state = code.frame_at_entry(distance as usize);
             if state != State::Whole {
                 return state;
@@ -340,7 +326,7 @@ impl Stepper<'_> {
     }
 
     fn frame_at_exit(&self, ip: u64) -> State {
-        let code = Code(
+        let code = Code::new(
             self.memory
                 .bytes(ip.wrapping_sub(BEFORE), 2 * BEFORE as usize),
         );
@@ -469,120 +455,4 @@ fn return_to(frame: &mut CodeFrame, sp: u64, ip: u64, bp: u64) {
         bp,
         is_exact: false,
     };
-}
-
-/// Instructions. Bytes beyond the end are 0.
-struct Code(Vec<u8>);
-
-impl Code {
-    fn byte(&self, at: usize) -> u8 {
-        self.0.get(at).copied().unwrap_or(0)
-    }
-
-    fn starts(&self, at: usize, bytes: &[u8]) -> bool {
-        (at..).zip(bytes).all(|(at, byte)| self.byte(at) == *byte)
-    }
-
-    /// Returns the state of the frame at `distance` bytes from the entry, where the code begins.
-    /// The forms of the first instructions are those of `MacroAssembler::verified_entry` and
-    /// `C1_MacroAssembler::build_frame`.
-    fn frame_at_entry(&self, distance: usize) -> State {
-        let mut at = 0;
-        for _ in 0..limits::HOTSPOT_PROLOGUE.0 {
-            at += match () {
-                // mov %eax, DISPLACEMENT(%rsp): touches the end of the stack
-                () if self.starts(at, &[0x89, 0x84, 0x24]) => 7,
-                () if self.starts(at, &[0x0f, 0x1f, 0x44, 0x00]) => 5,
-                () if self.starts(at, &[0x66, 0x66, 0x90]) => 3,
-                () if self.starts(at, &[0x0f, 0x1f, 0x40, 0x00]) => 4,
-                () if self.starts(at, &[0x90]) => 1,
-                () => break,
-            };
-        }
-        if distance <= at {
-            return State::NoFrame;
-        }
-        let short = |at| self.starts(at, &[0x48, 0x83, 0xec]);
-        let long = |at| self.starts(at, &[0x48, 0x81, 0xec]);
-        // push %rbp
-        if self.byte(at) == 0x55 {
-            at += 1;
-            // mov %rsp, %rbp
-            if self.starts(at, &[0x48, 0x8b, 0xec]) || self.starts(at, &[0x48, 0x89, 0xe5]) {
-                at += 3;
-            }
-            // sub $IMMEDIATE, %rsp
-            at += match () {
-                () if short(at) => 4,
-                () if long(at) => 7,
-                () => 0,
-            };
-            return if distance < at {
-                State::Pushed
-            } else {
-                State::Whole
-            };
-        }
-        at += match () {
-            () if short(at) => 4,
-            () if long(at) => 7,
-            () => return State::Whole,
-        };
-        // mov %rbp, DISPLACEMENT(%rsp)
-        at += match () {
-            () if self.starts(at, &[0x48, 0x89, 0x6c, 0x24]) => 5,
-            () if self.starts(at, &[0x48, 0x89, 0xac, 0x24]) => 8,
-            () => 0,
-        };
-        if distance < at {
-            State::NotSaved
-        } else {
-            State::Whole
-        }
-    }
-
-    /// Returns the state of the frame by the instructions around the instruction pointer, which is
-    /// [`BEFORE`] bytes from the start. Methods end with the frame's removal, a poll for
-    /// safepoints, and the return.
-    fn frame_at_exit(&self) -> State {
-        const AT: usize = BEFORE as usize;
-        let last = self.byte(AT - 1);
-        let is_jump = |second: u8| self.starts(AT, &[0x0f, second]) && self.byte(AT + 6) == 0xc3;
-        let lea = |at| self.starts(at, &[0x4c, 0x8d, 0x15]);
-        let store = |at| self.starts(at, &[0x4d, 0x89, 0x97]);
-        // pop %rbp
-        if self.byte(AT) == 0x5d {
-            return State::Pushed;
-        }
-        let has_left = match self.byte(AT) {
-            // ret
-            0xc3 | 0xc2 => true,
-            // jmp, from the stub of the poll
-            0xe9 => store(AT - 7) && lea(AT - 14),
-            _ => false,
-        };
-        let is_over = has_left
-            // add $IMMEDIATE, %rsp; pop %rbp
-            || last == 0x5d
-                && (self.starts(AT - 5, &[0x48, 0x83, 0xc4])
-                    || self.starts(AT - 8, &[0x48, 0x81, 0xc4]))
-            // leave; cmpq $0, DISPLACEMENT(%r15), which asks for pending exceptions
-            || last == 0xc9
-                && (self.starts(AT, &[0x49, 0x83, 0x7f]) || self.starts(AT, &[0x49, 0x83, 0xbf]))
-            // ja or jne to the stub of the poll, or of pending exceptions; ret
-            || is_jump(0x87)
-            || is_jump(0x85)
-            // test %eax, (%r10); ret
-            || self.starts(AT, &[0x41, 0x85, 0x02, 0xc3])
-            // test %eax, DISPLACEMENT(%rip); ret
-            || self.starts(AT, &[0x85, 0x05]) && self.byte(AT + 6) == 0xc3
-            // lea DISPLACEMENT(%rip), %r10; mov %r10, DISPLACEMENT(%r15); jmp
-            || lea(AT) && store(AT + 7)
-            || store(AT) && lea(AT - 7) && self.byte(AT + 7) == 0xe9;
-        if is_over {
-            State::NoFrame
-        } else {
-            State::Whole
-        }
-    }
 }
