@@ -33,8 +33,8 @@ struct language_runtime {
  */
 #define PROCESS_RUNTIMES 2
 
-#define LANGUAGE_LAYOUT_BYTES 128
-#define LANGUAGE_LAYOUTS 256
+#define LANGUAGE_LAYOUT_BYTES 256
+#define LANGUAGE_LAYOUTS 1024
 
 /* Layout of one version of a runtime: a struct of the language's header. */
 struct language_layout {
@@ -70,6 +70,13 @@ enum chain_end {
 	CHAIN_TOO_DEEP,
 	/* A frame has a value that no runtime writes. */
 	CHAIN_BROKEN,
+	/*
+	 * The frames are on the native stack, and the native unwind notes them. No
+	 * message has this value or the next one.
+	 */
+	CHAIN_ON_STACK,
+	/* The caller of the frame is native code. */
+	CHAIN_LEFT_CODE,
 };
 
 USER_SPACE_KNOWS(enum, chain_end);
@@ -171,6 +178,44 @@ struct chain_leaf {
 	bool is_exact;
 };
 
+/* Maximum words on which a step through generated code depends; a power of two. */
+#define CODE_WORDS 8
+
+/* Registers of a frame in code that a runtime generates. */
+struct code_frame {
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	/* False if ip is a return address, true if the code was interrupted there. */
+	bool is_exact;
+	/* True if the step depends on bp. */
+	bool uses_bp;
+	/* Address from which the step read the caller's bp; 0 if bp is unchanged. */
+	u64 bp_from;
+	/*
+	 * Words on which the step depends, besides the word at bp_from: see
+	 * unwind_cache.h.
+	 */
+	u32 word_count;
+	struct {
+		u64 address;
+		u64 value;
+	} words[CODE_WORDS];
+};
+
+/* Notes that a step depends on the word at @address, which is @value. */
+static __always_inline void note_code_word(struct code_frame *frame,
+					   u64 address, u64 value)
+{
+	u32 index = frame->word_count;
+
+	frame->word_count = index + 1;
+	index &= CODE_WORDS - 1;
+	barrier_var(index);
+	frame->words[index & (CODE_WORDS - 1)].address = address;
+	frame->words[index & (CODE_WORDS - 1)].value = value;
+}
+
 /* Read of a chain in progress. */
 struct chain_walk {
 	/* enum language */
@@ -186,6 +231,13 @@ struct chain_walk {
 	bool is_at_leaf;
 	/* Hash of the frames; 0 if the thread has none. */
 	u64 hash;
+	/*
+	 * Code that the runtime generates, if its frames are on the native stack; else
+	 * empty.
+	 */
+	u64 code_start;
+	u64 code_bytes;
+	struct code_frame frame;
 	/* A struct of the language's header. */
 	u64 state[CHAIN_STATE_BYTES / sizeof(u64)];
 };

@@ -8,11 +8,16 @@
  *  name_read_function()  copies the memory that describes the function of a frame
  *  name_lock_holder()    returns the holder of the lock that all threads share
  *
- * Their parameters and results are those of the functions below.
+ * Their parameters and results are those of the functions below. A language whose frames
+ * are on the native stack has only
+ *
+ *  name_start()          tells which code the runtime generates
+ *  name_unwind()         notes a frame in this code, and steps to its caller
  */
 #ifndef SYSTEMSCOPE_LANGUAGES_H
 #define SYSTEMSCOPE_LANGUAGES_H
 
+#include "languages/hotspot.h"
 #include "languages/php.h"
 #include "languages/python.h"
 #include "languages/ruby.h"
@@ -24,12 +29,19 @@
 #endif
 
 /* One line for each language, and its #include above. */
-#define LANGUAGES(ONE)                                                         \
+#define LANGUAGES_WITH_CHAINS(ONE)                                             \
 	ONE(PYTHON, python)                                                    \
 	ONE(PHP, php)                                                          \
 	ONE(RUBY, ruby)                                                        \
 	ONE(V8, v8)                                                            \
 	MORE_LANGUAGES(ONE)
+
+/* Languages whose frames are on the native stack. */
+#define LANGUAGES_ON_STACK(ONE) ONE(HOTSPOT, hotspot)
+
+#define LANGUAGES(ONE)                                                         \
+	LANGUAGES_ON_STACK(ONE)                                                \
+	LANGUAGES_WITH_CHAINS(ONE)
 
 #define LANGUAGE_NUMBER(NAME, name) LANGUAGE_##NAME,
 
@@ -43,7 +55,8 @@ USER_SPACE_KNOWS(enum, language);
 
 /*
  * Finds the innermost frame of the current thread, whose pthread_self() is @self.
- * Returns CHAIN_GOES_ON if the thread has a frame.
+ * Returns CHAIN_GOES_ON if the thread has a frame, and CHAIN_ON_STACK if the native unwind
+ * finds the frames.
  */
 static __always_inline enum chain_end
 start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
@@ -65,9 +78,26 @@ static __always_inline enum chain_end step_chain(struct chain_walk *walk,
 {
 #define STEP(NAME, name) IN_LANGUAGE(NAME, name##_step(walk, layout, stack))
 	switch (walk->language) {
-		LANGUAGES(STEP)
+		LANGUAGES_WITH_CHAINS(STEP)
 	}
 	return CHAIN_NO_THREAD;
+}
+
+/*
+ * Notes the frame of @walk in generated code, and steps to its caller. @leaf: the user
+ * registers, or NULL if the frame is not the leaf. Returns CHAIN_LEFT_CODE if the caller is
+ * native code, and CHAIN_GOES_ON if it is generated code, too.
+ */
+static __always_inline enum chain_end
+unwind_code(struct chain_walk *walk, struct language_layout *layout,
+	    struct mixed_stack *stack, struct pt_regs *leaf)
+{
+#define UNWIND(NAME, name)                                                     \
+	IN_LANGUAGE(NAME, name##_unwind(walk, layout, stack, leaf))
+	switch (walk->language) {
+		LANGUAGES_ON_STACK(UNWIND)
+	}
+	return CHAIN_BROKEN;
 }
 
 /*
@@ -82,7 +112,7 @@ static __always_inline u64 read_function(struct interpreted_function *function,
 #define READ_FUNCTION(NAME, name)                                              \
 	IN_LANGUAGE(NAME, name##_read_function(function, layout, link, base))
 	switch (language) {
-		LANGUAGES(READ_FUNCTION)
+		LANGUAGES_WITH_CHAINS(READ_FUNCTION)
 	}
 	return 0;
 }
@@ -101,7 +131,7 @@ static __always_inline u32 lock_holder_in(u32 language,
 								futex),        \
 					     LANGUAGE_##NAME))
 	switch (language) {
-		LANGUAGES(LOCK_HOLDER)
+		LANGUAGES_WITH_CHAINS(LOCK_HOLDER)
 	}
 	return 0;
 }

@@ -125,6 +125,7 @@ find_process(struct stack_scratch *scratch, struct walk_tables *tables)
 	tables->generation = *(volatile u64 *)&process->generation;
 	tables->mappings = *(volatile u64 *)&process->mappings;
 	scratch->chain.hash = 0;
+	scratch->chain.code_bytes = 0;
 	for (u32 i = 0; i < PROCESS_RUNTIMES; i++)
 		scratch->runtimes[i] = process->runtimes[i];
 	/* User space may have given the entry to another process meanwhile. */
@@ -208,6 +209,17 @@ static __always_inline void start_walk(struct walk *walk, bool exact)
 	walk->mapping.start = 0;
 	walk->mapping.end = 0;
 	walk->trampoline = uretprobe_trampoline(current_task());
+}
+
+/* Ends the chain that the native unwind noted in the scratch of @kind, if any. */
+static __always_inline void finish_chain(struct stack_scratch *scratch,
+					 u32 kind)
+{
+	struct mixed_stack *stack = find_mixed_scratch(kind);
+	struct chain_walk *chain = &scratch->chain;
+
+	if (stack && chain->code_bytes && stack->count)
+		chain->hash = hash_word(chain->hash, stack->end) | 1;
 }
 
 static __always_inline void check_cache_hit(u64 cached, u64 walked)
@@ -311,12 +323,22 @@ __noinline u64 walk_by_tables(u32 kind)
 		walk->depth = depth;
 	}
 	if ((end & 0xff) == WALK_NO_MAPPING) {
+		/* User space notes the frames in generated code itself. */
+		if (scratch->chain.code_bytes)
+			scratch->chain.hash = 0;
 		id = dump_mixed_stack(scratch, kind);
 		if (id != STACK_MISSED)
 			return id;
 	}
 	event->walk_end = end;
+	finish_chain(scratch, kind);
 	id = publish_stack(kind, walk->depth * sizeof(u64));
+	/* The native unwind determines frames that are on the stack, so it is cached with them. */
+	if (scratch->chain.code_bytes && scratch->chain.hash &&
+	    id != STACK_MISSED) {
+		id = publish_mixed_stack(kind, id);
+		scratch->chain.hash = 0;
+	}
 	if ((end & 0xff) == WALK_REACHED_ROOT && id != STACK_MISSED)
 		cache_walk(&walk->notes, id);
 	if (dump_every_stack) {

@@ -424,6 +424,90 @@ __noinline int unwind_frame(u32 kind)
 	return end;
 }
 
+/* Notes on what a step through generated code depends, for the cache of unwinds. */
+static __always_inline void note_code_words(struct walk *walk,
+					    struct code_frame *frame)
+{
+	if (frame->is_exact || frame->word_count > CODE_WORDS)
+		walk->notes.complete = false;
+	if (!walk->notes.complete)
+		return;
+	for (u32 i = 0; i < CODE_WORDS; i++) {
+		if (i >= frame->word_count)
+			break;
+		note_word(&walk->notes, frame->words[i].address,
+			  frame->words[i].value);
+	}
+	if (frame->uses_bp)
+		note_bp(&walk->notes, walk->bp);
+	if (frame->bp_from)
+		walk->notes.bp_from = frame->bp_from;
+}
+
+/*
+ * Notes the frame at which the unwind in the scratch of @kind is in generated code, and
+ * steps to its caller. The native frames get one frame for all adjacent frames in generated
+ * code. Returns an enum walk_end.
+ */
+__noinline int unwind_generated_frame(u32 kind)
+{
+	struct stack_scratch *scratch = find_stack_scratch(kind);
+	struct mixed_stack *stack = find_mixed_scratch(kind);
+	struct language_layout *layout;
+	struct code_frame *frame;
+	enum chain_end end;
+	struct walk *walk;
+	u64 ip, sp;
+	u32 depth;
+
+	if (!scratch || !stack)
+		return WALK_NO_RULE;
+	walk = &scratch->walk;
+	frame = &scratch->chain.frame;
+	depth = walk->depth;
+	layout = find_layout(scratch->chain.layout);
+	if (!layout || depth >= max_stack)
+		return WALK_TOO_DEEP;
+	ip = walk->ip;
+	sp = walk->sp;
+	frame->ip = ip;
+	frame->sp = sp;
+	frame->bp = walk->bp;
+	frame->is_exact = walk->ip_is_exact;
+	frame->uses_bp = false;
+	frame->bp_from = 0;
+	frame->word_count = 0;
+	if (stack->count >= max_stack || stack->count >= CHAIN_DEPTH)
+		end = CHAIN_TOO_DEEP;
+	else
+		end = unwind_code(&scratch->chain, layout, stack,
+				  walk->at_leaf ? &walk->registers : NULL);
+	/* A caller's frame has a higher address. A leaf may have no frame yet. */
+	if ((end == CHAIN_GOES_ON || end == CHAIN_LEFT_CODE) &&
+	    frame->sp < sp + !walk->at_leaf)
+		end = CHAIN_BROKEN;
+	walk->at_leaf = false;
+	walk->ip_is_exact = false;
+	if (end == CHAIN_GOES_ON || end == CHAIN_LEFT_CODE) {
+		note_code_words(walk, frame);
+		walk->ip = frame->ip;
+		walk->sp = frame->sp;
+		walk->bp = frame->bp;
+		if (end == CHAIN_GOES_ON)
+			return WALK_GOES_ON;
+	} else {
+		walk->notes.complete = false;
+		stack->end = end;
+		note_anchor(&scratch->chain, stack, sp);
+		/* The frame contains at least its stack pointer. */
+		walk->sp = sp + sizeof(u64);
+	}
+	scratch->event.frames[frame_index(depth)] = ip;
+	scratch->cfas[frame_index(depth)] = walk->sp;
+	walk->depth = depth + 1;
+	return end == CHAIN_LEFT_CODE ? WALK_GOES_ON : WALK_NO_RULE;
+}
+
 /*
  * Maximum frames per inner loop. The verifier checks two nested loops faster than one
  * long loop.
@@ -433,15 +517,25 @@ __noinline int unwind_frame(u32 kind)
 /* Unwinds at most FRAMES_AT_ONCE frames. Returns an enum walk_end. */
 __noinline int unwind_frames(u32 kind)
 {
+	struct stack_scratch *scratch = find_stack_scratch(kind);
 	int end = WALK_GOES_ON;
 
+	if (!scratch)
+		return WALK_NO_MAPPING;
 	for (u32 i = 0; i < FRAMES_AT_ONCE; i++) {
-		end = unwind_frame(kind);
+		if (scratch->walk.ip - scratch->chain.code_start <
+		    scratch->chain.code_bytes)
+			end = unwind_generated_frame(kind);
+		else
+			end = unwind_frame(kind);
 		if (end != WALK_GOES_ON)
 			break;
 	}
 	return end;
 }
+
+/* Inner loops that suffice for the native frames and the frames in generated code. */
+#define FRAME_LOOPS ((STACK_DEPTH + CHAIN_DEPTH) / FRAMES_AT_ONCE)
 
 /*
  * Runs the unwind that the caller prepared in @scratch, the scratch of @kind. Returns
@@ -453,7 +547,7 @@ static __always_inline int unwind_stack(struct stack_scratch *scratch, u32 kind)
 {
 	int end = WALK_NO_MAPPING;
 
-	for (u32 i = 0; i <= STACK_DEPTH / FRAMES_AT_ONCE; i++) {
+	for (u32 i = 0; i <= FRAME_LOOPS; i++) {
 		end = unwind_frames(kind);
 		if (end != WALK_GOES_ON)
 			break;
@@ -597,12 +691,17 @@ __noinline int walk_chain(u32 kind, u64 self)
 		return end;
 	stack->count = 0;
 	for (u32 i = 0; i < PROCESS_RUNTIMES; i++) {
+		scratch->chain.code_bytes = 0;
 		end = start_runtime(kind, i, self);
-		if (end == CHAIN_GOES_ON)
+		if (end == CHAIN_GOES_ON || end == CHAIN_ON_STACK)
 			break;
 	}
+	if (end == CHAIN_ON_STACK)
+		stack->end = CHAIN_WHOLE;
 	if (end != CHAIN_GOES_ON)
 		return end;
+	/* Else the compiler uses the 0 in @end, which the verifier does not know. */
+	barrier_var(end);
 	if (scratch->chain.is_at_leaf && !note_interrupted(kind))
 		return CHAIN_NO_THREAD;
 	for (u32 i = 0; i <= CHAIN_DEPTH / CHAIN_FRAMES_AT_ONCE; i++) {

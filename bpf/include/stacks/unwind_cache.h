@@ -15,7 +15,7 @@
 #include "stacks/user_memory.h"
 
 #define CACHED_WALKS 128
-#define CACHED_WORDS 128
+#define CACHED_WORDS 256
 
 struct stack_word {
 	u64 address;
@@ -87,7 +87,7 @@ static __always_inline void note_word(struct walk_notes *notes, u64 address,
 	}
 	notes->word_count = count + 1;
 	/* Older verifiers forget the comparison above. */
-	asm volatile("%0 &= 127" : "+r"(count));
+	asm volatile("%0 &= 255" : "+r"(count));
 	walk->words[count].address = address;
 	walk->words[count].value = value;
 }
@@ -111,8 +111,16 @@ static __always_inline void note_bp(struct walk_notes *notes, u64 bp)
  */
 #define STACK_PIECE 256
 
+/*
+ * Bytes above the stack pointer that count as stack. Words outside, which tell which code
+ * runs, are far from each other, so each needs a read of its own.
+ */
+#define STACK_SPAN (1 << 20)
+
 struct stack_piece {
 	u64 start;
+	/* Word outside the stack. */
+	u64 word;
 	/* Long enough for a word at any 8-bit offset. */
 	u8 bytes[STACK_PIECE + sizeof(u64)];
 };
@@ -151,8 +159,15 @@ __noinline int is_part_unchanged(u32 slot, u32 first)
 
 		if (at >= walk->word_count)
 			break;
-		asm volatile("%0 &= 127" : "+r"(at));
+		asm volatile("%0 &= 255" : "+r"(at));
 		address = walk->words[at].address;
+		if (address - walk->start.sp >= STACK_SPAN) {
+			if (!read_user(&piece->word, sizeof(piece->word),
+				       address) ||
+			    piece->word != walk->words[at].value)
+				return false;
+			continue;
+		}
 		offset = address - piece->start;
 		if (offset > STACK_PIECE - sizeof(u64)) {
 			piece->start = address & -(u64)STACK_PIECE;

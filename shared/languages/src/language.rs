@@ -1,5 +1,6 @@
 //! Trait of languages, and types of its methods.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -7,9 +8,9 @@ use std::sync::Arc;
 use elf::{Elf, Source};
 use process::ProcessMemory;
 use profile::LanguageName;
-use unwind::Memory;
+use unwind::{GeneratedCode, Memory};
 
-use crate::chain::{Chain, Frame};
+use crate::chain::{Chain, End, Frame};
 use crate::locks::Locks;
 use crate::reader::Reader;
 
@@ -41,12 +42,31 @@ pub trait Language: Debug + Send + Sync {
 
     /// Attaches to a process that maps the file of `runtime`. `bias` is the difference between
     /// addresses in the process and in the file. A language overrides this method if its layout
-    /// depends on data in the process.
-    fn attach(&self, runtime: &Runtime, _memory: &ProcessMemory, bias: u64) -> Attached {
-        Attached {
+    /// depends on data in the process. Returns `None` if the process has not set these data yet.
+    fn attach(&self, runtime: &Runtime, _memory: &ProcessMemory, bias: u64) -> Option<Attached> {
+        Some(Attached {
             base: runtime.base.wrapping_add(bias),
+            version: runtime.version.clone(),
             layout: runtime.layout.clone(),
-        }
+        })
+    }
+
+    /// Returns whether the frames of the language are on the native stack, in code that the
+    /// runtime generates. [`Language::code_frames`] then unwinds them, and no chain leads to them.
+    fn is_on_stack(&self) -> bool {
+        false
+    }
+
+    /// Returns an unwinder of the frames that are on the native stack, which keeps at most `most`
+    /// links. `memory` is the memory of the process. The language's header in
+    /// `bpf/include/languages` does the same for the current thread.
+    fn code_frames<'a>(
+        &self,
+        _layout: &'a Layout,
+        _memory: &'a dyn Pieces,
+        _most: usize,
+    ) -> Option<Box<dyn CodeFrames + 'a>> {
+        None
     }
 
     /// Returns whether frames with this layout leave anchors on the native stack. Without anchors,
@@ -71,11 +91,25 @@ pub trait Language: Debug + Send + Sync {
     /// header in `bpf/include/languages` does the same for the current thread.
     fn walk(
         &self,
-        attached: &Attached,
-        memory: &mut dyn Memory,
-        thread: Thread,
-        most: usize,
-    ) -> Chain;
+        _attached: &Attached,
+        _memory: &mut dyn Memory,
+        _thread: Thread,
+        _most: usize,
+    ) -> Chain {
+        Chain::empty(End::NoThread)
+    }
+
+    /// Returns the frames of the functions that run in a frame of compiled code, innermost first,
+    /// because a compiler puts functions into their callers. Any other frame has one function.
+    /// Returns `None` if the code cannot be read, or if other code has its address now.
+    fn functions(
+        &self,
+        _layout: &Layout,
+        frame: Frame,
+        _memory: &ProcessMemory,
+    ) -> Option<Vec<Frame>> {
+        Some(vec![frame])
+    }
 
     /// Reads the function of a frame; `None` if it cannot be read, or if another function has its
     /// address now.
@@ -93,14 +127,22 @@ pub trait Language: Debug + Send + Sync {
     /// Reads a function from the copy that a program made when the function was about to run.
     fn copied_function(
         &self,
-        layout: &Layout,
-        frame: Frame,
-        copy: &dyn Pieces,
-    ) -> Option<Arc<dyn Function>>;
+        _layout: &Layout,
+        _frame: Frame,
+        _copy: &dyn Pieces,
+    ) -> Option<Arc<dyn Function>> {
+        None
+    }
 
     /// Returns the rules that recognise waits for locks of the language.
     fn locks(&self) -> &'static Locks {
         &Locks::NONE
+    }
+
+    /// Returns whether the names of functions are shown with their file. Names in other languages
+    /// are unique without it.
+    fn names_files(&self) -> bool {
+        true
     }
 
     /// Returns whether a source file is part of the language's library, by its path.
@@ -137,6 +179,8 @@ pub struct Runtime {
     pub layout: Option<Arc<Layout>>,
     /// Virtual addresses of the code that runs frames one by one, if frames leave no anchors.
     pub runs_one: Vec<(u64, u64)>,
+    /// Virtual addresses of further data, in an order that the language defines.
+    pub data: Vec<u64>,
 }
 
 /// Runtime in a process.
@@ -144,6 +188,8 @@ pub struct Runtime {
 pub struct Attached {
     /// Address of the root data of the runtime.
     pub base: u64,
+    /// Version of the runtime, for display.
+    pub version: String,
     /// Layout; `None` if the frames cannot be read.
     pub layout: Option<Arc<Layout>>,
 }
@@ -158,6 +204,28 @@ pub struct Layout {
     /// Bytes of the struct that programs use, from the language's header. There are at most
     /// [`bpf::types::LANGUAGE_LAYOUT_BYTES`].
     pub bytes: Vec<u8>,
+    /// Further data on the runtime, which only its language knows.
+    pub details: Option<Arc<dyn Details>>,
+}
+
+/// Details of a runtime, which only its language knows.
+pub trait Details: Any + Debug + Send + Sync {}
+
+impl<T: Any + Debug + Send + Sync> Details for T {}
+
+impl Layout {
+    /// Returns the details, if they are a `T`.
+    #[must_use]
+    pub fn details<T: Details>(&self) -> Option<&T> {
+        let details: &dyn Any = self.details.as_deref()?;
+        details.downcast_ref()
+    }
+}
+
+/// Unwinder of a language's frames on the native stack of one thread.
+pub trait CodeFrames: GeneratedCode {
+    /// Returns the frames that were unwound.
+    fn into_chain(self: Box<Self>) -> Chain;
 }
 
 impl PartialEq for Layout {
@@ -180,7 +248,7 @@ pub trait Function: Debug + Send + Sync {
     /// Returns the qualified name of the function. It may contain any characters.
     fn name(&self) -> &str;
 
-    /// Returns the path of the source file, as the runtime has recorded it.
+    /// Returns the path of the source file, as the runtime has recorded it; empty if there is none.
     fn file(&self) -> &str;
 
     /// Returns the first line of the function, starting at 1; 0 if it is unknown.

@@ -5,7 +5,9 @@
 //! which finds the runtime in a process, reads its frames, and names them. [`interleave()`] merges
 //! the frames of any language with native frames.
 
+mod arch;
 mod chain;
+pub mod hotspot;
 pub mod interleave;
 mod language;
 mod locks;
@@ -22,12 +24,21 @@ use profile::LanguageName;
 
 pub use chain::{Chain, End, Frame, Interrupted};
 pub use interleave::interleave;
-pub use language::{Attached, File, Function, Inlined, Language, Layout, Pieces, Runtime, Thread};
+pub use language::{
+    Attached, CodeFrames, Details, File, Function, Inlined, Language, Layout, Pieces, Runtime,
+    Thread,
+};
 pub use locks::{Locks, Name, Row};
 pub use reader::{MemoryPieces, Reader, Shared};
 
 /// All known languages.
-pub static LANGUAGES: &[&dyn Language] = &[&python::Python, &php::Php, &ruby::Ruby, &v8::Node];
+pub static LANGUAGES: &[&dyn Language] = &[
+    &hotspot::Java,
+    &python::Python,
+    &php::Php,
+    &ruby::Ruby,
+    &v8::Node,
+];
 
 /// Returns the language with a name. A capture may have a language that is not known.
 #[must_use]

@@ -17,6 +17,7 @@ pub use error::Error;
 pub use rule::{Rule, cfa, frame_pointer};
 pub use table::{PAGE_SIZE, Page, Table};
 pub use walk::frame_pointers::walk_frame_pointers;
+pub use walk::generated::{CodeFrame, GeneratedCode, NoGeneratedCode, Step};
 pub use walk::memory::Memory;
 pub use walk::registers::Registers;
-pub use walk::{AddressSpace, Code, End, Mode, Walk, walk};
+pub use walk::{AddressSpace, Code, End, Mode, Walk, walk, walk_through};

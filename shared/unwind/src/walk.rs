@@ -2,6 +2,7 @@
 //! through code without a table.
 
 pub(crate) mod frame_pointers;
+pub(crate) mod generated;
 pub(crate) mod memory;
 pub(crate) mod registers;
 
@@ -11,6 +12,7 @@ use crate::arch::{
 };
 use crate::rule::{Rule, cfa, frame_pointer};
 use crate::table::Table;
+use crate::walk::generated::{CodeFrame, GeneratedCode, NoGeneratedCode, Step};
 use crate::walk::memory::Memory;
 use crate::walk::registers::Registers;
 
@@ -89,6 +91,31 @@ pub fn walk(
     memory: &mut impl Memory,
     depth: usize,
 ) -> Walk {
+    let generated = &mut NoGeneratedCode;
+    walk_through(
+        registers,
+        leaf_is_exact,
+        mode,
+        space,
+        generated,
+        memory,
+        depth,
+    )
+}
+
+/// Unwinds like [`walk`], also through code that a runtime generated.
+///
+/// A stack has one address for all adjacent frames in generated code. It is the address of the
+/// frame that native code called.
+pub fn walk_through(
+    registers: Registers,
+    leaf_is_exact: bool,
+    mode: Mode,
+    space: &impl AddressSpace,
+    generated: &mut (impl GeneratedCode + ?Sized),
+    memory: &mut impl Memory,
+    depth: usize,
+) -> Walk {
     let mut stepper = Stepper {
         ip: registers.instruction_pointer,
         sp: registers.stack_pointer(),
@@ -108,6 +135,18 @@ pub fn walk(
         }
         if addresses.len() >= depth {
             break End::TooDeep;
+        }
+        if generated.contains(stepper.ip) {
+            addresses.push(stepper.ip);
+            let (address, result) = stepper.step_through(generated);
+            if let Some(last) = addresses.last_mut() {
+                *last = address;
+            }
+            cfas.push(stepper.sp);
+            match result {
+                Ok(()) => continue,
+                Err(end) => break end,
+            }
         }
         let exact = stepper.ip_is_exact;
         let leaf = addresses.is_empty();
@@ -156,6 +195,42 @@ struct Stepper<'a, M> {
 impl<M: Memory> Stepper<'_, M> {
     fn word(&mut self, address: u64) -> Result<u64, End> {
         self.memory.word(address).ok_or(End::ReadFailed)
+    }
+
+    /// Steps through the frames in generated code, up to their native caller. Returns the address
+    /// of the last of these frames.
+    fn step_through(
+        &mut self,
+        generated: &mut (impl GeneratedCode + ?Sized),
+    ) -> (u64, Result<(), End>) {
+        let mut frame = CodeFrame {
+            ip: self.ip,
+            sp: self.sp,
+            bp: self.bp,
+            is_exact: self.ip_is_exact,
+        };
+        let mut leaf = self.leaf.take();
+        self.link = None;
+        loop {
+            let CodeFrame { ip, sp, .. } = frame;
+            let was_leaf = leaf.is_some();
+            let stepped = generated.step(&mut frame, leaf.take().as_ref(), self.memory);
+            let result = match stepped {
+                // Each caller's frame is at a higher address, so the loop ends. A leaf may have
+                // no frame yet.
+                Ok(_) if frame.sp < sp.saturating_add(u64::from(!was_leaf)) => Err(End::NoRule),
+                Ok(Step::Inside) => continue,
+                Ok(Step::Left) => Ok(()),
+                Err(end) => Err(end),
+            };
+            (self.ip, self.sp, self.bp) = (frame.ip, frame.sp, frame.bp);
+            self.ip_is_exact = false;
+            if result.is_err() {
+                // The frame contains at least its stack pointer.
+                self.sp = sp.saturating_add(8);
+            }
+            return (ip, result);
+        }
     }
 
     /// Returns a register by its DWARF number; an error if the frame is not the leaf.

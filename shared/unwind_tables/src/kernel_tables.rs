@@ -177,11 +177,11 @@ impl<'a> KernelTables<'a> {
     pub(crate) fn runtimes(&mut self, space: &Space) -> Result<Runtimes> {
         let mut runtimes = Runtimes::default();
         let readable = space.readable_runtimes();
-        for (place, (base, layout)) in runtimes.iter_mut().zip(readable) {
+        for (place, (attached, layout)) in runtimes.iter_mut().zip(readable) {
             *place = LanguageRuntime {
                 language: layout.language.number(),
                 layout: self.layouts.index(layout)?,
-                base,
+                base: attached.base,
             };
             if let Some(any_runtime) = &self.any_runtime {
                 any_runtime.set(1);

@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{CHAIN_DEPTH, StackOwner};
-use languages::{Attached, End, Layout, Thread};
+use languages::{End, Layout, Thread};
 use loader::{LoadedObject, Result};
 use process::{Living, Process, ProcessMemory};
 use symbolize::{CodeMapping, Symbolizer};
-use unwind::{Memory, Mode, Registers, Walk, walk};
+use unwind::{Memory, Mode, Registers, Walk, walk, walk_through};
 
 pub use call_graph::CallGraph;
 use dumps::Dumps;
@@ -308,23 +308,55 @@ impl<'a> Unwinder<'a> {
         self.processes.get(&process)?.space.as_ref()
     }
 
-    /// Unwinds a stack in user space, if the tables of its process are built.
+    /// Unwinds a stack in user space, if the tables of its process are built. Also returns the
+    /// frames of a runtime that were on the stack.
     pub fn walk(
         &self,
         process: Process,
         registers: Registers,
         leaf_is_exact: bool,
         memory: &mut impl Memory,
-    ) -> Option<Walk> {
+    ) -> Option<(Walk, Option<InterpretedFrames>)> {
         let space = self.space(process)?;
-        Some(walk(
+        Some(self.walk_in(space, process, registers, leaf_is_exact, memory))
+    }
+
+    fn walk_in(
+        &self,
+        space: &Space,
+        process: Process,
+        registers: Registers,
+        leaf_is_exact: bool,
+        memory: &mut impl Memory,
+    ) -> (Walk, Option<InterpretedFrames>) {
+        let (mode, depth) = (self.mode, self.walking.max_stack);
+        let code = ProcessMemory::new(process.pid);
+        let layout = space.layout_on_stack();
+        let frames = layout.and_then(|layout| {
+            let most = CHAIN_DEPTH.min(depth);
+            layout.language.code_frames(layout, &code, most)
+        });
+        let (Some(layout), Some(mut frames)) = (layout, frames) else {
+            let walk = walk(registers, leaf_is_exact, mode, space, memory, depth);
+            return (walk, None);
+        };
+        let generated = &mut *frames;
+        let walk = walk_through(
             registers,
             leaf_is_exact,
-            self.mode,
+            mode,
             space,
+            generated,
             memory,
-            self.walking.max_stack,
-        ))
+            depth,
+        );
+        let chain = frames.into_chain();
+        let interpreted = (!chain.links.is_empty()).then(|| InterpretedFrames {
+            process,
+            layout: Arc::clone(layout),
+            chain,
+        });
+        (walk, interpreted)
     }
 
     /// Removes and returns the runtimes found since the last call.
@@ -350,11 +382,7 @@ impl<'a> Unwinder<'a> {
         let most = CHAIN_DEPTH.min(self.walking.max_stack);
         self.space(process)?
             .readable_runtimes()
-            .find_map(|(base, layout)| {
-                let attached = Attached {
-                    base,
-                    layout: Some(Arc::clone(layout)),
-                };
+            .find_map(|(attached, layout)| {
                 let language = layout.language;
                 if language.runs_in_first_thread() && owner.is_first == 0 {
                     return None;
@@ -363,7 +391,7 @@ impl<'a> Unwinder<'a> {
                     pointer: owner.thread_pointer,
                     stack_pointer,
                 };
-                let chain = language.walk(&attached, memory, thread, most);
+                let chain = language.walk(attached, memory, thread, most);
                 (chain.end != End::NoThread).then_some(InterpretedFrames {
                     process: process_of(owner),
                     layout: Arc::clone(layout),
@@ -381,7 +409,9 @@ impl<'a> Unwinder<'a> {
         dumped: &Dumped,
         stack_of: impl FnOnce(u64) -> Option<u64>,
     ) -> Option<InterpretedFrames> {
-        let (_, layout) = self.space(dumped.process)?.readable_runtimes().next()?;
+        // The unwind of the dump has read frames that are on the stack.
+        let mut layouts = self.space(dumped.process)?.readable_runtimes();
+        let (_, layout) = layouts.find(|(_, layout)| !layout.language.is_on_stack())?;
         let owner = &dumped.owner;
         let mut memory = ProcessMemory::new(owner.pid);
         let stack_pointer = dumped.registers.stack_pointer();
@@ -503,16 +533,11 @@ impl<'a> Unwinder<'a> {
             .into_iter()
             .map(|mut dumped| {
                 let space = self.space(dumped.process).unwrap_or(&nothing);
+                let process = process_of(&dumped.owner);
+                let (registers, exact) = (dumped.registers, dumped.leaf_is_exact);
                 let stack = &mut dumped.stack;
-                let exact = dumped.leaf_is_exact;
-                let walk = walk(
-                    dumped.registers,
-                    exact,
-                    self.mode,
-                    space,
-                    stack,
-                    self.walking.max_stack,
-                );
+                let (walk, interpreted) = self.walk_in(space, process, registers, exact, stack);
+                dumped.interpreted = dumped.interpreted.or(interpreted);
                 (dumped, walk)
             })
             .collect()

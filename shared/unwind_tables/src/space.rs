@@ -33,8 +33,6 @@ pub struct MappedRuntime {
     pub runs_one: Vec<(u64, u64)>,
     /// Language of the runtime.
     pub language: &'static dyn Language,
-    /// Version of the runtime.
-    pub version: String,
     /// Addresses and layout of the runtime in the process.
     pub attached: Attached,
 }
@@ -85,6 +83,10 @@ impl Space {
                     if runtimes.iter().any(is_there) {
                         continue;
                     }
+                    let bias = mapping.start.wrapping_sub(address);
+                    let Some(attached) = found.language.attach(found, memory, bias) else {
+                        continue;
+                    };
                     let in_file = |at: u64| at.wrapping_sub(address).wrapping_add(mapping.offset);
                     let runs_one = found.runs_one.iter();
                     runtimes.push(MappedRuntime {
@@ -93,12 +95,7 @@ impl Space {
                             .map(|(start, end)| (in_file(*start), in_file(*end)))
                             .collect(),
                         language: found.language,
-                        version: found.version.clone(),
-                        attached: found.language.attach(
-                            found,
-                            memory,
-                            mapping.start.wrapping_sub(address),
-                        ),
+                        attached,
                     });
                 }
                 Mapping {
@@ -121,10 +118,16 @@ impl Space {
         &self.runtimes
     }
 
-    /// Returns the base address and the layout of each runtime with a known layout.
-    pub(crate) fn readable_runtimes(&self) -> impl Iterator<Item = (u64, &Arc<Layout>)> {
+    /// Returns each runtime with a known layout, and the layout.
+    pub(crate) fn readable_runtimes(&self) -> impl Iterator<Item = (&Attached, &Arc<Layout>)> {
         let attached = self.runtimes.iter().map(|runtime| &runtime.attached);
-        attached.filter_map(|attached| Some((attached.base, attached.layout.as_ref()?)))
+        attached.filter_map(|attached| Some((attached, attached.layout.as_ref()?)))
+    }
+
+    /// Returns the layout of the first runtime whose frames are on the native stack.
+    pub(crate) fn layout_on_stack(&self) -> Option<&Arc<Layout>> {
+        let mut layouts = self.readable_runtimes().map(|(_, layout)| layout);
+        layouts.find(|layout| layout.language.is_on_stack())
     }
 
     /// Returns the mappings from which this value was made.

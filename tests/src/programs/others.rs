@@ -3,6 +3,7 @@
 pub mod browser;
 pub mod django;
 pub mod firefox;
+pub mod javas;
 pub mod mariadb;
 pub mod nginx;
 pub mod nodes;

@@ -4,6 +4,7 @@ mod cgroups;
 mod commands;
 mod formats;
 mod interpreted;
+mod java;
 mod namespaces;
 mod node;
 mod printed;

@@ -64,8 +64,10 @@ impl Language for Toy {
                 language: &Toy,
                 version: 1,
                 bytes,
+                details: None,
             })),
             runs_one: Vec::new(),
+            data: Vec::new(),
         })
     }
 

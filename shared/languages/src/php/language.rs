@@ -60,6 +60,7 @@ impl Language for Php {
                 .into_iter()
                 .filter(|(start, end)| start < end)
                 .collect(),
+            data: Vec::new(),
         })
     }
 
@@ -180,5 +181,6 @@ fn for_programs(layout: &Layout, has_requests: bool) -> language::Layout {
         version: layout.api | requests,
         // SAFETY: the value consists of integers without padding.
         bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
+        details: None,
     }
 }

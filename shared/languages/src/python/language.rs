@@ -47,6 +47,7 @@ impl Language for Python {
                 .into_iter()
                 .filter(|(start, end)| start < end)
                 .collect(),
+            data: Vec::new(),
         })
     }
 
@@ -199,5 +200,6 @@ fn for_programs(layout: &Layout) -> language::Layout {
         version: layout.minor.into(),
         // SAFETY: the value consists of integers without padding.
         bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
+        details: None,
     }
 }

@@ -59,6 +59,7 @@ impl Language for Ruby {
                 .into_iter()
                 .filter(|(start, end)| start < end)
                 .collect(),
+            data: Vec::new(),
         })
     }
 
@@ -184,5 +185,6 @@ fn for_programs(layout: &Layout, symbols: u64) -> language::Layout {
         version: layout.minor.into(),
         // SAFETY: the value consists of integers without padding.
         bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
+        details: None,
     }
 }

@@ -56,19 +56,21 @@ impl Language for Node {
                 .known
                 .map(|(layout, isolate)| Arc::new(for_programs(layout, isolate))),
             runs_one: Vec::new(),
+            data: Vec::new(),
         })
     }
 
-    fn attach(&self, runtime: &Runtime, _memory: &ProcessMemory, bias: u64) -> Attached {
+    fn attach(&self, runtime: &Runtime, _memory: &ProcessMemory, bias: u64) -> Option<Attached> {
         let layout = runtime.layout.as_ref();
         let isolate = layout.and_then(|layout| isolate(layout, runtime.base));
-        Attached {
+        Some(Attached {
             base: match isolate {
                 Some(Isolate::AtOffset(offset)) => offset,
                 _ => runtime.base.wrapping_add(bias),
             },
+            version: runtime.version.clone(),
             layout: runtime.layout.clone(),
-        }
+        })
     }
 
     fn walk(
@@ -282,5 +284,6 @@ fn for_programs(layout: &Layout, isolate: Isolate) -> language::Layout {
         version: major << 8 | minor,
         // SAFETY: the value consists of integers without padding.
         bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
+        details: None,
     }
 }

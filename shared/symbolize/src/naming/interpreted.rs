@@ -20,6 +20,8 @@ pub struct Interpreted {
     pub file: Option<Arc<str>>,
     /// First line of the function, starting at 1; 0 if it is unknown.
     pub first_line: u32,
+    /// True if the function is shown with the name of its file.
+    pub names_file: bool,
 }
 
 /// Maximum size of all functions, in bytes. A program can make any number of functions.
@@ -56,16 +58,25 @@ impl InterpretedFunctions {
         let Some(function) = self.table.iter().nth(function as usize) else {
             return Frame::without_symbol(UNKNOWN.into(), FrameKind::User);
         };
+        let has_symbol = function.kind != FrameKind::Marker;
         let Some(file) = &function.file else {
-            return Frame::without_symbol(Arc::clone(&function.name), function.kind);
+            return Frame {
+                has_symbol,
+                ..Frame::without_symbol(Arc::clone(&function.name), function.kind)
+            };
         };
         let module = Module {
             kind: ModuleKind::Source,
             ..Module::mapped(file.as_bytes())
         };
+        let name = if function.names_file {
+            format!("{}:{}", source_name(file), function.name).into()
+        } else {
+            Arc::clone(&function.name)
+        };
         Frame {
-            name: format!("{}:{}", source_name(file), function.name).into(),
-            has_symbol: true,
+            name,
+            has_symbol,
             system_name: Some(Arc::clone(&function.name)),
             module: Some(module.into()),
             source: Some(Source {
@@ -100,6 +111,7 @@ mod tests {
             name: name.into(),
             file: Some("/srv/app.py".into()),
             first_line: 7,
+            names_file: true,
         }
     }
 

@@ -220,9 +220,9 @@ impl Reader {
                 memory,
             );
             match unwinder.walk(process, registers, leaf_is_exact, memory) {
-                Some(walk) if walk.end != End::NoMapping => {
+                Some((walk, on_stack)) if walk.end != End::NoMapping => {
                     let outcome = Outcome::from(&walk);
-                    Some(walked(walk, Some(outcome), interpreted))
+                    Some(walked(walk, Some(outcome), interpreted.or(on_stack)))
                 }
                 // The unwind tables, or those of a new mapping, are still missing.
                 _ => Some(PreexistingStack::Dumped(Dumped::read(

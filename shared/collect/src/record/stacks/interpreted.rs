@@ -37,6 +37,8 @@ type Key = (Process, u64, u32, u64);
 pub(crate) struct Functions {
     known: HashMap<Key, Arc<dyn Function>>,
     shared: Shared,
+    /// Functions that run in frames of compiled code, innermost first.
+    inlined: HashMap<(Process, Frame), Arc<[Frame]>>,
     /// Size of the known functions, in bytes.
     bytes: usize,
     /// Offsets of the code that runs frames one by one, as ranges, by file.
@@ -142,6 +144,7 @@ impl Functions {
                 name: mark.frame_name(name).into(),
                 file: None,
                 first_line: 0,
+                names_file: false,
             };
             symbolizer.locate_interpreted(marker, None)
         };
@@ -189,20 +192,24 @@ impl Functions {
                     locations.push(mark(LanguageMark::NotPlaced, symbolizer));
                 }
                 Mixed::Frame(frame) => {
-                    match self.function(frames, reader, frame) {
-                        Some(function) => {
-                            let inlined = function.inlined().iter();
-                            locations.extend(inlined.map(|inlined| {
-                                locate(&*inlined.function, inlined.line, name, symbolizer)
-                            }));
-                            locations.extend(function.is_shown(frame.instruction).then(|| {
+                    for frame in self.inlined(frames, &reader.memory, frame).iter() {
+                        match self.function(frames, reader, *frame) {
+                            Some(function) => {
+                                let inlined = function.inlined().iter();
+                                locations.extend(inlined.map(|inlined| {
+                                    locate(&*inlined.function, inlined.line, language, symbolizer)
+                                }));
                                 let line = function.line(frame.instruction);
-                                locate(&*function, line, name, symbolizer)
-                            }));
-                        }
-                        None => {
-                            gone += 1;
-                            locations.push(mark(LanguageMark::FunctionIsGone, symbolizer));
+                                locations.extend(
+                                    function
+                                        .is_shown(frame.instruction)
+                                        .then(|| locate(&*function, line, language, symbolizer)),
+                                );
+                            }
+                            None => {
+                                gone += 1;
+                                locations.push(mark(LanguageMark::FunctionIsGone, symbolizer));
+                            }
                         }
                     }
                     mark_at = Some(locations.len());
@@ -232,7 +239,7 @@ impl Functions {
     pub(crate) fn add_runtime(&mut self, runtime: MappedRuntime) {
         let language_stats = self.language_stats(runtime.language);
         if runtime.attached.layout.is_none() {
-            language_stats.unknown.insert(runtime.version);
+            language_stats.unknown.insert(runtime.attached.version);
         }
         if let CodeSource::File(file) = runtime.source
             && !runtime.runs_one.is_empty()
@@ -257,6 +264,31 @@ impl Functions {
         let code = self.runs_one.get(&file).into_iter().flatten();
         code.into_iter()
             .any(|(start, end)| (*start..*end).contains(&offset))
+    }
+
+    /// Returns the frames of the functions that run in a frame, innermost first.
+    fn inlined(
+        &mut self,
+        frames: &InterpretedFrames,
+        memory: &ProcessMemory,
+        frame: Frame,
+    ) -> Arc<[Frame]> {
+        let key = (frames.process, frame);
+        if let Some(known) = self.inlined.get(&key) {
+            return Arc::clone(known);
+        }
+        let layout = &frames.layout;
+        let Some(functions) = layout.language.functions(layout, frame, memory) else {
+            // The code is gone, and the frame itself has no function.
+            return Arc::new([frame]);
+        };
+        let functions: Arc<[Frame]> = functions.into();
+        let size = size_of_inlined(&functions);
+        if *functions != [frame] && self.bytes + size <= MAX_BYTES {
+            self.bytes += size;
+            self.inlined.insert(key, Arc::clone(&functions));
+        }
+        functions
     }
 
     /// Returns the function that a frame runs, if it is known or can still be read.
@@ -291,8 +323,14 @@ impl Functions {
     /// Removes the functions of programs that have ended.
     pub(crate) fn forget(&mut self, has_ended: impl Fn(Process) -> bool) {
         self.known.retain(|(process, ..), _| !has_ended(*process));
+        self.inlined.retain(|(process, _), _| !has_ended(*process));
         self.shared.forget(has_ended);
-        self.bytes = self.known.values().map(|function| function.size()).sum();
+        let inlined = self
+            .inlined
+            .values()
+            .map(|functions| size_of_inlined(functions));
+        let known = self.known.values().map(|function| function.size());
+        self.bytes = known.chain(inlined).sum();
     }
 
     /// Returns lines on the frames of runtimes, for the user; none if there were no such frames.
@@ -310,6 +348,11 @@ impl Functions {
         });
         seen.flat_map(LanguageStats::notes).chain(missed).collect()
     }
+}
+
+/// Returns the size of an entry with the functions of a frame, in bytes.
+fn size_of_inlined(functions: &[Frame]) -> usize {
+    size_of::<(Process, Frame)>() + size_of_val(functions)
 }
 
 impl LanguageStats {
@@ -362,15 +405,16 @@ impl Counts {
 fn locate(
     function: &dyn Function,
     line: Option<u32>,
-    language: LanguageName,
+    language: &dyn Language,
     symbolizer: &mut Symbolizer,
 ) -> Location {
     let file = function.file();
     let interpreted = Interpreted {
-        kind: FrameKind::Interpreted(language),
+        kind: FrameKind::Interpreted(language.name()),
         name: function.name().into(),
         file: (!file.is_empty()).then(|| file.into()),
         first_line: function.first_line(),
+        names_file: language.names_files(),
     };
     symbolizer.locate_interpreted(interpreted, line)
 }

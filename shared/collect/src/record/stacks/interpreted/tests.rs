@@ -39,6 +39,7 @@ fn stacks_are_counted_by_how_their_frames_ended() {
         language: &Python,
         version: MINOR,
         bytes: Vec::new(),
+        details: None,
     });
     let mut symbolizer = Symbolizer::new();
     let mut mix = |end, functions_gone: i32| {
