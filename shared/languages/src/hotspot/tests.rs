@@ -101,7 +101,7 @@ impl Lies {
             let words = [text(&mut memory, of), text(&mut memory, name), 0];
             let is_static = u64::from(offset.is_none());
             // A table can lie about offsets, too.
-            let lie = memory.noise(entry) % 8 == 0 && seed % 4 == 0;
+            let lie = memory.noise(entry).is_multiple_of(8) && seed.is_multiple_of(4);
             let offset = offset.unwrap_or(0) + if lie { memory.noise(entry) % 99 } else { 0 };
             let rest = [is_static, offset, CODE + memory.noise(entry) % CODE_BYTES];
             for (at, word) in (entry..).step_by(8).zip(words.into_iter().chain(rest)) {
@@ -159,7 +159,7 @@ struct Stack<'a>(&'a Lies);
 
 impl Memory for Stack<'_> {
     fn word(&mut self, address: u64) -> Option<u64> {
-        (self.0.noise(address) % 64 != 0).then(|| self.0.lie(address))
+        (!self.0.noise(address).is_multiple_of(64)).then(|| self.0.lie(address))
     }
 }
 
@@ -176,10 +176,7 @@ fn machine(memory: &Lies) -> Option<Machine> {
     let tables = Tables::read(memory, [VARIABLES, VARIABLES + 8])?;
     let _ = layout::version(memory, &tables);
     let _ = layout::find(memory, &tables);
-    let mut machine = match layout::parse(memory, &tables) {
-        Some(machine) => machine,
-        None => return None,
-    };
+    let mut machine = layout::parse(memory, &tables)?;
     let layout = &mut machine.layout;
     (layout.code_start, layout.code_bytes) = (CODE, CODE_BYTES);
     for (heap, low) in layout
@@ -215,7 +212,7 @@ fn a_process_that_lies_is_read_within_bounds() {
         let mut registers = Registers::new(CODE + noise % CODE_BYTES, sp, sp + noise % 99 * 8);
         registers.general[3] = memory.lie(3);
         registers.general[13] = sp + 16;
-        let exact = seed % 2 == 0;
+        let exact = seed.is_multiple_of(2);
         let stack = &mut Stack(&memory);
         let walk = walk_through(
             registers,
