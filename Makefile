@@ -37,7 +37,7 @@ export CARGO
 HOST   = $(shell $(CARGO) -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
 RUNNER = CARGO_TARGET_$(HOST)_RUNNER=$(abspath scripts/as-root.sh)
 
-C_FILES = $(shell find bpf tests -path tests/pypi -prune -o -name '*.[ch]' -print | sort)
+C_FILES = $(shell find bpf tests -path tests/pypi -prune -o -name node_modules -prune -o -name '*.[ch]' -print | sort)
 SHELL_FILES = $(wildcard scripts/*.sh scripts/*/*.sh packaging/debian/p*) scripts/kernels/init .ci/run shared/capture/generate/proto.sh
 
 .PHONY: help packages build install dist dist-check run test test-all test-kernels truth bench abuse soak tables mutants \

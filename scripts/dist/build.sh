@@ -63,6 +63,8 @@ tools=$target/dist-tools
 "$tools/bin/cargo-cyclonedx" cyclonedx --format json --target "$triple" --quiet \
 	--manifest-path tools/systemscope/Cargo.toml --override-filename "$name.cdx"
 mv "tools/systemscope/$name.cdx.json" "$out/"
+# The subcommand describes the other packages, too.
+find bpf demo shared tests tools -name "$name.cdx.json" -delete
 
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 echo "==> Built in $out:" >&2

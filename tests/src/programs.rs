@@ -15,4 +15,6 @@ pub mod watch;
 pub mod workload;
 
 pub use confined::{cgroup, container, pinned_map, quota};
-pub use others::{browser, django, firefox, javas, mariadb, nginx, nodes, peers, php, podman, pythons, rubies};
+pub use others::{
+    browser, django, firefox, javas, mariadb, nginx, nodes, peers, php, podman, pythons, rubies,
+};

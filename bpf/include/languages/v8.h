@@ -437,10 +437,9 @@ v8_step(struct chain_walk *chain, struct language_layout *of_version,
 }
 
 /* The memory of a function is in too many places to be sent. User space reads it. */
-static __always_inline u64
-v8_read_function(struct interpreted_function *function,
-		 struct language_layout *of_version, struct chain_link *link,
-		 u64 base)
+static __always_inline u64 v8_read_function(
+	struct interpreted_function *function,
+	struct language_layout *of_version, struct chain_link *link, u64 base)
 {
 	return 0;
 }

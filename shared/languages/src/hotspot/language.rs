@@ -108,7 +108,12 @@ impl Language for Java {
         frame: Frame,
         reader: &mut Reader<'_>,
     ) -> Option<Arc<dyn Function>> {
-        let method = method::read(&reader.memory, layout.details()?, frame.code, frame.checksum)?;
+        let method = method::read(
+            &reader.memory,
+            layout.details()?,
+            frame.code,
+            frame.checksum,
+        )?;
         Some(Arc::new(method))
     }
 

@@ -97,7 +97,13 @@ impl Language for Php {
         reader: &mut Reader<'_>,
     ) -> Option<Arc<dyn Function>> {
         let (layout, has_requests) = known_layout(layout)?;
-        let read = read(&reader.memory, layout, has_requests, frame.code, frame.checksum)?;
+        let read = read(
+            &reader.memory,
+            layout,
+            has_requests,
+            frame.code,
+            frame.checksum,
+        )?;
         Some(Arc::new(read))
     }
 
