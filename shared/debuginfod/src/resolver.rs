@@ -57,6 +57,7 @@ fn parse_addresses(lines: &str) -> impl Iterator<Item = IpAddr> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

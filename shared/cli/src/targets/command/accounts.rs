@@ -119,6 +119,7 @@ fn groups_with(file: &str, name: &str) -> Vec<u32> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
