@@ -8,7 +8,8 @@
  *  name_read_function()  copies the memory that describes the function of a frame
  *  name_lock_holder()    returns the holder of the lock that all threads share
  *
- * Their parameters and results are those of the functions below. A language whose frames
+ * Their parameters and results are those of the functions below, and name_step() has the
+ * walk, the layout and the stack, which is not full. A language whose frames
  * are on the native stack has only
  *
  *  name_start()          tells which code the runtime generates
@@ -64,21 +65,6 @@ start_chain(struct chain_walk *walk, struct language_layout *layout, u64 self)
 #define START(NAME, name) IN_LANGUAGE(NAME, name##_start(walk, layout, self))
 	switch (walk->language) {
 		LANGUAGES(START)
-	}
-	return CHAIN_NO_THREAD;
-}
-
-/*
- * Notes the current frame of @walk and steps to its caller. The caller has checked that
- * @stack is not full.
- */
-static __always_inline enum chain_end step_chain(struct chain_walk *walk,
-						 struct language_layout *layout,
-						 struct mixed_stack *stack)
-{
-#define STEP(NAME, name) IN_LANGUAGE(NAME, name##_step(walk, layout, stack))
-	switch (walk->language) {
-		LANGUAGES_WITH_CHAINS(STEP)
 	}
 	return CHAIN_NO_THREAD;
 }

@@ -91,6 +91,10 @@ struct ruby_walk {
 	u64 frame;
 	/* End of the frames. */
 	u64 end;
+	/* Fields of the frame that ruby_step() notes. As variables they would take stack. */
+	u64 current_pc;
+	u64 current_iseq;
+	u64 environment;
 	/* Last iseq, or 0, with its body and its code. */
 	u64 iseq;
 	u64 body;
@@ -219,7 +223,7 @@ ruby_step(struct chain_walk *chain, struct language_layout *of_version,
 {
 	struct ruby_walk *walk = CHAIN_STATE(chain, struct ruby_walk);
 	struct ruby_layout *layout = LAYOUT_OF(of_version, struct ruby_layout);
-	u64 frame = walk->frame, environment, iseq, pc, position, id;
+	u64 frame = walk->frame, position, id;
 	enum chain_end end;
 	u32 flags;
 
@@ -233,35 +237,36 @@ ruby_step(struct chain_walk *chain, struct language_layout *of_version,
 			 WINDOW_UPWARDS))
 		return CHAIN_READ_FAILED;
 	walk->frame = frame + layout->frame_bytes;
-	pc = window_word(&walk->frames, frame, RUBY_FRAME_PC);
-	iseq = window_word(&walk->frames, frame, RUBY_FRAME_ISEQ);
-	environment =
+	walk->current_pc = window_word(&walk->frames, frame, RUBY_FRAME_PC);
+	walk->current_iseq = window_word(&walk->frames, frame, RUBY_FRAME_ISEQ);
+	walk->environment =
 		window_word(&walk->frames, frame, RUBY_FRAME_ENVIRONMENT) -
 		RUBY_ENVIRONMENT_FLAGS;
-	if (environment % sizeof(u64))
+	if (walk->environment % sizeof(u64))
 		return CHAIN_BROKEN;
-	if (!read_window(&walk->environments, environment,
+	if (!read_window(&walk->environments, walk->environment,
 			 RUBY_ENVIRONMENT_BYTES, WINDOW_DOWNWARDS))
 		return CHAIN_READ_FAILED;
-	flags = window_word(&walk->environments, environment,
+	flags = window_word(&walk->environments, walk->environment,
 			    RUBY_ENVIRONMENT_FLAGS);
 	/* The frame at the bottom runs nothing. */
 	if ((flags & RUBY_KIND) == RUBY_DUMMY)
 		return CHAIN_GOES_ON;
 	if ((flags & RUBY_KIND) == RUBY_C_FUNCTION) {
 		id = ruby_method_id(walk, window_word(&walk->environments,
-						      environment,
+						      walk->environment,
 						      RUBY_ENVIRONMENT_METHOD));
 		/* Bodies have even addresses. */
 		note_frame(chain, stack, id << 1 | 1, 0, 0);
-	} else if (iseq && pc) {
-		if (iseq != walk->iseq) {
-			end = read_ruby_body(walk, layout, iseq);
+	} else if (walk->current_iseq && walk->current_pc) {
+		if (walk->current_iseq != walk->iseq) {
+			end = read_ruby_body(walk, layout, walk->current_iseq);
 			if (end != CHAIN_GOES_ON)
 				return end;
 		}
-		position = (pc - walk->code) / sizeof(u64);
-		if (pc < walk->code || position >= MAX_RUBY_INSTRUCTIONS)
+		position = (walk->current_pc - walk->code) / sizeof(u64);
+		if (walk->current_pc < walk->code ||
+		    position >= MAX_RUBY_INSTRUCTIONS)
 			return CHAIN_BROKEN;
 		note_frame(chain, stack, walk->body, position, walk->checksum);
 	}

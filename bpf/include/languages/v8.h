@@ -114,6 +114,12 @@ struct v8_walk {
 	u64 fp;
 	/* Address at which the frame goes on; 0 if it is unknown. */
 	u64 pc;
+	/*
+	 * Of the frame that v8_step() notes: the next frame, and the address at which it
+	 * goes on. They would take stack as variables.
+	 */
+	u64 caller;
+	u64 current_pc;
 	/* First frame since C++ code. */
 	u64 first_fp;
 	/* Upper 33 bits of the addresses behind the last CHAIN_COMPILED link. */
@@ -377,7 +383,7 @@ v8_step(struct chain_walk *chain, struct language_layout *of_version,
 {
 	struct v8_walk *walk = CHAIN_STATE(chain, struct v8_walk);
 	struct v8_layout *layout = LAYOUT_OF(of_version, struct v8_layout);
-	u64 context, function, caller, pc = walk->pc;
+	u64 context, function;
 	enum chain_end end = CHAIN_GOES_ON;
 
 	if (!walk->fp)
@@ -389,7 +395,8 @@ v8_step(struct chain_walk *chain, struct language_layout *of_version,
 	if (!read_v8_frame(walk))
 		return CHAIN_READ_FAILED;
 	context = v8_slot(walk, V8_CONTEXT);
-	caller = v8_slot(walk, V8_CALLER_FP);
+	walk->caller = v8_slot(walk, V8_CALLER_FP);
+	walk->current_pc = walk->pc;
 	walk->pc = v8_slot(walk, V8_RETURN_ADDRESS);
 	if (walk->leaf_function) {
 		/* A function that begins has no frame. Its JSFunction is in a register. */
@@ -407,15 +414,16 @@ v8_step(struct chain_walk *chain, struct language_layout *of_version,
 		if (!is_v8_object(context))
 			return CHAIN_BROKEN;
 		end = note_v8_frame(chain, walk, layout, stack,
-				    v8_slot(walk, V8_FUNCTION), pc, false);
+				    v8_slot(walk, V8_FUNCTION),
+				    walk->current_pc, false);
 	} else if (context >> 1 == V8_ENTRY ||
 		   context >> 1 == V8_CONSTRUCT_ENTRY) {
 		end = note_mark(chain, stack, walk->fp, CHAIN_SPAN,
 				(walk->fp - walk->first_fp) / sizeof(u64));
-		caller = v8_slot(walk, V8_OUTER_EXIT);
-		walk->first_fp = caller;
+		walk->caller = v8_slot(walk, V8_OUTER_EXIT);
+		walk->first_fp = walk->caller;
 		walk->pc = 0;
-		if (!caller)
+		if (!walk->caller)
 			walk->fp = 0;
 	} else if (context >> 1 == layout->builtin_exit) {
 		/* A function that C++ implements. */
@@ -430,9 +438,9 @@ v8_step(struct chain_walk *chain, struct language_layout *of_version,
 	walk->leaf_bytecode = 0;
 	if (!walk->fp)
 		return end;
-	if (caller <= walk->fp)
+	if (walk->caller <= walk->fp)
 		return CHAIN_BROKEN;
-	walk->fp = caller;
+	walk->fp = walk->caller;
 	return end;
 }
 

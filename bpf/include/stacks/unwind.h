@@ -561,28 +561,43 @@ static __always_inline int unwind_stack(struct stack_scratch *scratch, u32 kind)
 #define CHAIN_FRAMES_AT_ONCE 8
 
 /*
- * Stores at most CHAIN_FRAMES_AT_ONCE frames of a runtime. Returns an enum chain_end.
+ * Defines walk_NAME_frames(), which stores at most CHAIN_FRAMES_AT_ONCE frames of a
+ * language, and returns an enum chain_end. Each language has a function of its own. One
+ * function for all would take more stack than Linux 5.10 allows.
  */
-__noinline int walk_chain_frames(u32 kind)
-{
-	struct stack_scratch *scratch = find_stack_scratch(kind);
-	struct mixed_stack *stack = find_mixed_scratch(kind);
-	struct language_layout *layout;
-	int end = CHAIN_NO_THREAD;
-
-	if (!scratch || !stack)
-		return end;
-	layout = find_layout(scratch->chain.layout);
-	if (!layout)
-		return end;
-	for (u32 i = 0; i < CHAIN_FRAMES_AT_ONCE; i++) {
-		if (stack->count >= max_stack)
-			return CHAIN_TOO_DEEP;
-		end = step_chain(&scratch->chain, layout, stack);
-		if (end != CHAIN_GOES_ON)
-			break;
+#define WALK_FRAMES(NAME, name)                                                \
+	__noinline int walk_##name##_frames(u32 kind)                          \
+	{                                                                      \
+		struct stack_scratch *scratch = find_stack_scratch(kind);      \
+		struct mixed_stack *stack = find_mixed_scratch(kind);          \
+		struct language_layout *layout;                                \
+		int end = CHAIN_NO_THREAD;                                     \
+                                                                               \
+		if (!scratch || !stack)                                        \
+			return end;                                            \
+		layout = find_layout(scratch->chain.layout);                   \
+		if (!layout)                                                   \
+			return end;                                            \
+		for (u32 i = 0; i < CHAIN_FRAMES_AT_ONCE; i++) {               \
+			if (stack->count >= max_stack)                         \
+				return CHAIN_TOO_DEEP;                         \
+			end = name##_step(&scratch->chain, layout, stack);     \
+			if (end != CHAIN_GOES_ON)                              \
+				break;                                         \
+		}                                                              \
+		return end;                                                    \
 	}
-	return end;
+
+LANGUAGES_WITH_CHAINS(WALK_FRAMES)
+
+/* Stores some frames of a runtime. Returns an enum chain_end. */
+static __always_inline int walk_chain_frames(u32 kind, u32 language)
+{
+#define FRAMES_OF(NAME, name) IN_LANGUAGE(NAME, walk_##name##_frames(kind))
+	switch (language) {
+		LANGUAGES_WITH_CHAINS(FRAMES_OF)
+	}
+	return CHAIN_NO_THREAD;
 }
 
 /* Code at an address, as unwind tables show it. */
@@ -705,7 +720,7 @@ __noinline int walk_chain(u32 kind, u64 self)
 	if (scratch->chain.is_at_leaf && !note_interrupted(kind))
 		return CHAIN_NO_THREAD;
 	for (u32 i = 0; i <= CHAIN_DEPTH / CHAIN_FRAMES_AT_ONCE; i++) {
-		end = walk_chain_frames(kind);
+		end = walk_chain_frames(kind, scratch->chain.language);
 		if (end != CHAIN_GOES_ON)
 			break;
 	}

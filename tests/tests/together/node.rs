@@ -75,7 +75,7 @@ fn run_nesting(
 
 /// Returns whether a stack has the calls of a row, from its first one on.
 fn begins_with(stack: &Stack, calls: &[Call]) -> bool {
-    stack.calls_in(LANGUAGE).starts_with(calls)
+    scripted(stack).starts_with(calls)
 }
 
 /// Returns the stacks that contain the function of a scene and its end, for a message.
@@ -150,6 +150,13 @@ fn names(calls: &[Call]) -> Vec<&str> {
     calls.iter().map(|call| &*call.name).collect()
 }
 
+/// Returns the stack's functions of scripts, root first. Builtins have no file.
+fn scripted(stack: &Stack) -> Vec<Call> {
+    let mut calls = stack.calls_in(LANGUAGE);
+    calls.retain(|call| !call.file.is_empty());
+    calls
+}
+
 #[test]
 fn javascript_that_computes_has_its_frames() {
     let _turn = Turn::share();
@@ -166,7 +173,7 @@ fn javascript_that_computes_has_its_frames() {
             let (mut right, mut all) = (0, 0);
             let mut wrong: HashMap<Vec<String>, u64> = HashMap::new();
             for stack in &stacks {
-                let calls = stack.calls_in(LANGUAGE);
+                let calls = scripted(stack);
                 let computes = calls.iter().any(|call| call.name == "nesting.js:compute");
                 if !computes {
                     continue;
@@ -254,7 +261,7 @@ fn javascript_that_blocked_before_the_window_has_its_frames() {
                 "{}: {stack:#?}",
                 node.name
             );
-            let calls = stack.calls_in(LANGUAGE);
+            let calls = scripted(stack);
             let lines: Vec<(&str, u64)> = calls
                 .iter()
                 .filter(|call| call.name.starts_with("already.js:"))
@@ -280,7 +287,7 @@ fn javascript_is_chosen_and_missed() {
     assert!(
         native
             .iter()
-            .all(|stack| stack.calls_in(LANGUAGE).is_empty())
+            .all(|stack| scripted(stack).is_empty())
     );
     assert!(
         !finished.stderr.contains("JavaScript"),
@@ -291,7 +298,7 @@ fn javascript_is_chosen_and_missed() {
     assert!(
         mixed
             .iter()
-            .any(|stack| !stack.calls_in(LANGUAGE).is_empty())
+            .any(|stack| !scripted(stack).is_empty())
     );
     assert!(
         !finished.stderr.contains("--language"),
