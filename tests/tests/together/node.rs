@@ -284,22 +284,14 @@ fn javascript_is_chosen_and_missed() {
     let already = script(node, &[], ALREADY);
     let (pid, folder) = (already.pid(), already.folder());
     let (finished, native) = measure(pid, folder, "--language none");
-    assert!(
-        native
-            .iter()
-            .all(|stack| scripted(stack).is_empty())
-    );
+    assert!(native.iter().all(|stack| scripted(stack).is_empty()));
     assert!(
         !finished.stderr.contains("JavaScript"),
         "{}",
         finished.stderr
     );
     let (finished, mixed) = measure(pid, folder, "--language node");
-    assert!(
-        mixed
-            .iter()
-            .any(|stack| !scripted(stack).is_empty())
-    );
+    assert!(mixed.iter().any(|stack| !scripted(stack).is_empty()));
     assert!(
         !finished.stderr.contains("--language"),
         "{}",
