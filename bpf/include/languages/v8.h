@@ -115,7 +115,7 @@ struct v8_walk {
 	/* Address at which the frame goes on; 0 if it is unknown. */
 	u64 pc;
 	/*
-	 * Of the frame that v8_step() notes: the next frame, and the address at which it
+	 * The next frame, and the address at which the frame that v8_step() notes
 	 * goes on. They would take stack as variables.
 	 */
 	u64 caller;

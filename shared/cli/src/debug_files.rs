@@ -49,7 +49,7 @@ pub fn check_debuginfod(tool: &str, choice: &Choice) -> anyhow::Result<Choice> {
     })
 }
 
-/// Says that the tool waits, if debug files have not arrived yet.
+/// Prints that the tool waits, if debug files have not arrived yet.
 pub(crate) fn announce_wait(tool: &str, fetcher: &Fetcher) {
     let pending = fetcher.pending() as u64;
     if pending > 0 {

@@ -181,7 +181,7 @@ impl Entry<'_> {
         }
     }
 
-    /// Gives a whole file its name, and returns the file.
+    /// Renames a whole file to its final name, and returns the file.
     pub(crate) fn finish(&self, partial: Partial) -> io::Result<File> {
         // As elfutils does: nobody writes to a file in the cache by accident.
         fchmod(partial.file(), Mode::RUSR)?;

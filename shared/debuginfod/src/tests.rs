@@ -250,7 +250,7 @@ fn servers_that_fail_leave_the_file_to_others_and_are_not_asked_again() {
         None
     );
     assert_eq!((fetcher.take_summary().failed, broken.requests()), (1, 2));
-    // What failed may work the next time.
+    // A server that failed is asked again by the next tool.
     let server = Server::with(DEBUG_FILE.clone());
     assert!(get(&folder.fetcher(&[&closed, &broken.url, &server.url])).is_some());
 }

@@ -1,6 +1,6 @@
 //! Offsets in the data structures of each version of CRuby.
 //!
-//! Those of 3.1 and 3.3 were checked with Debian's builds. The others follow from the declarations
+//! Tests on Debian's builds check the offsets of 3.1 and 3.3. The others follow from the declarations
 //! in vm_core.h and iseq.h. All releases of a minor version have the same offsets.
 
 /// Offsets in bytes from the start of a structure. Each comment begins with the structure.
