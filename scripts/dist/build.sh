@@ -62,8 +62,13 @@ tools=$target/dist-tools
 	"$cargo" install --quiet --locked --root "$tools" --version 0.5.9 cargo-cyclonedx
 "$tools/bin/cargo-cyclonedx" cyclonedx --format json --target "$triple" --quiet \
 	--manifest-path tools/systemscope/Cargo.toml --override-filename "$name.cdx"
-mv "tools/systemscope/$name.cdx.json" "$out/"
-# The subcommand describes the other packages, too.
+# The list tells neither paths of this machine, nor the time, nor a random number.
+sum=$(sha256sum "$out/$name.tar.zst")
+sed -e "s|file://$PWD|file:///systemscope|g" \
+	-e "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)\"/" \
+	-e "s/urn:uuid:[-0-9a-f]*/urn:uuid:${sum:0:8}-${sum:8:4}-4${sum:13:3}-8${sum:17:3}-${sum:20:12}/" \
+	"tools/systemscope/$name.cdx.json" >"$out/$name.cdx.json"
+# The subcommand makes a list for each package.
 find bpf demo shared tests tools -name "$name.cdx.json" -delete
 
 (cd "$out" && sha256sum -- * >SHA256SUMS)

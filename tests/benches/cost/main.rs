@@ -6,7 +6,7 @@
 mod database;
 mod figures;
 mod hooks;
-mod python;
+mod languages;
 mod sampling;
 mod switches;
 mod tool;
@@ -24,10 +24,10 @@ const PARTS: [Part; 19] = [
     ("a hook on CPU", hooks::on_cpu),
     ("what is waited on", hooks::reasons),
     ("cpudist's hooks", hooks::cpudist),
-    ("frames of Python", python::frames),
-    ("a process without Python", python::without_python),
+    ("frames of languages", languages::frames),
+    ("a process without a runtime", languages::without_runtimes),
     ("transactions of MariaDB", database::transactions),
-    ("requests to a server in Python", python::requests),
+    ("requests to a server in Python", languages::requests),
     ("a program that computes", sampling::throughput),
     ("the tools' own time", tool::building::own_time),
     ("wallclock", wallclock::share_of_a_cpu),

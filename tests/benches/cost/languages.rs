@@ -1,15 +1,23 @@
-//! Cost of Python frames for a thread with frames, for a thread without frames, and for a server.
+//! Cost of the frames of languages for a thread with frames, for a thread without frames, and for a
+//! server.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
 use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
+use systemscope_tests::programs::javas::java;
+use systemscope_tests::programs::nodes::nodes;
 use systemscope_tests::programs::peers::{Profiler, beside};
+use systemscope_tests::programs::php::phps;
 use systemscope_tests::programs::pythons::some_pythons;
+use systemscope_tests::programs::rubies::rubies;
 use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::truth::statistics::cost_of;
 use systemscope_tests::{Account, Running, Workload, cpus_online};
 
@@ -17,13 +25,13 @@ use crate::figures::{BPF_AND_CPU_TIME, BPF_TIME, WALL_CLOCK, format_spread, in_t
 
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(1000);
-/// Depths of the call chain of Python functions.
+/// Depths of the chain of calls.
 const FEW: u64 = 1;
 const MANY: u64 = 20;
-/// Largest cost of [`MANY`] frames in ns, at the switch off the CPU and the switch back together.
-const MAX_NS: f64 = 2000.0;
-/// Largest ratio of a switch's cost with Python support to the cost without it, in a process
-/// without Python.
+/// Time in which runtimes compile what runs most.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// Largest ratio of a switch's cost with languages to the cost without them, in a process without
+/// a runtime.
 const MAX_RATIO: f64 = 1.02;
 const ROUNDS_OF_REQUESTS: usize = 9;
 const CONNECTIONS: u32 = 16;
@@ -32,57 +40,123 @@ const SECONDS: u32 = 2;
 const MAX_PERCENT: f64 = 3.0;
 const OURS: &str = "offcputime -p PID -m 1000";
 
-/// Measures a Python thread that sleeps for a moment over and over, below few and below many
-/// functions.
-pub(crate) fn frames(table: &mut Table) {
-    for python in some_pythons() {
-        let start = |functions: u64| {
-            let mut command = Command::new("taskset");
-            command.args(["-c", "1"]).arg(&python.path);
-            command.arg(source("deep.py")).arg(functions.to_string());
-            Workload::run(command, python.path.clone(), scratch())
-        };
-        let (few, many) = (start(FEW), start(MANY));
-        let profiler =
-            |language| Profiler::ours("offcputime", &format!("-p PID --language {language}"));
-        let things = [
-            (&few, profiler("none")),
-            (&few, profiler("all")),
-            (&many, profiler("none")),
-            (&many, profiler("all")),
-        ];
-        let all = in_turn(ROUNDS, things, |(workload, profiler)| {
-            ns_a_stop(workload.pid(), profiler)
-        });
-        let [few_none, few_all, none, with] = &all[..] else {
-            unreachable!("there are four profilers");
-        };
-        let (added_by_few, added) = (few_all.added_to(few_none), with.added_to(none));
-        let a_frame = (median(added.clone()) - median(added_by_few)) / (MANY - FEW) as f64;
-        let minor = many.told("minor");
-        let what = format!("ns a stop that {MANY} functions of Python add, Python 3.{minor}");
-        let cells = [
-            &what,
-            "offcputime -p PID",
-            &format!("{}, {a_frame:.0} a function", format_spread(&added, 0)),
-            BPF_TIME,
-            &format!(
-                "at most {MAX_NS}; without {}",
-                format_spread(&none.values, 0)
-            ),
-        ];
-        table.row(&cells, Verdict::of(median(added) <= MAX_NS));
+/// Program that sleeps for a moment over and over, below a given number of functions.
+struct Deep {
+    /// Runtime, for the table.
+    name: String,
+    program: PathBuf,
+    /// Arguments before the number of functions.
+    arguments: Vec<OsString>,
+    /// Largest cost of [`MANY`] frames in ns, at the switch off the CPU and the switch back
+    /// together.
+    max_ns: f64,
+}
+
+impl Deep {
+    fn new(program: &Path, script: &str, max_ns: f64) -> Deep {
+        Deep {
+            name: version(program),
+            program: program.to_owned(),
+            arguments: vec![source(script).into()],
+            max_ns,
+        }
     }
+
+    fn java(classes: &Path, flag: &str, max_ns: f64) -> Deep {
+        let class: [OsString; 3] = ["-cp".into(), classes.into(), "Deep".into()];
+        Deep {
+            name: format!("{} {flag}", version(&java().path)),
+            program: java().path,
+            arguments: [&[flag.into()], &class[..]].concat(),
+            max_ns,
+        }
+    }
+
+    fn start(&self, functions: u64) -> Workload {
+        let mut command = Command::new("taskset");
+        command
+            .args(["-c", "1"])
+            .arg(&self.program)
+            .args(&self.arguments)
+            .arg(functions.to_string());
+        Workload::run(command, self.program.clone(), scratch())
+    }
+}
+
+/// Returns the first two words that a program tells of its version, such as "PHP 8.4.1".
+fn version(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next().unwrap_or_default();
+    let words: Vec<&str> = line.split_whitespace().take(2).collect();
+    words.join(" ")
+}
+
+/// Measures a thread of each runtime that sleeps for a moment over and over, below few and below
+/// many functions.
+pub(crate) fn frames(table: &mut Table) {
+    let classes = scratch();
+    java().compile(&source("Deep.java"), classes.path());
+    let pythons = some_pythons().into_iter();
+    let all = pythons.map(|python| Deep::new(&python.path, "deep.py", 2000.0));
+    let nodes = nodes().into_iter();
+    let nodes = nodes.map(|node| Deep::new(&node.path, "deep.js", 3000.0));
+    let others = [
+        Deep::new(&phps()[0], "deep.php", 2000.0),
+        Deep::new(&rubies()[0], "deep.rb", 2000.0),
+        Deep::java(classes.path(), "-Xint", 4000.0),
+        Deep::java(classes.path(), "-XX:-Inline", 4000.0),
+        Deep::java(classes.path(), "-XX:+Inline", 4000.0),
+    ];
+    for deep in all.chain(nodes).chain(others) {
+        frames_of(&deep, table);
+    }
+}
+
+fn frames_of(deep: &Deep, table: &mut Table) {
+    let (few, many) = (deep.start(FEW), deep.start(MANY));
+    // Runtimes compile the functions that run most.
+    sleep(WARM_UP);
+    let profiler =
+        |language| Profiler::ours("offcputime", &format!("-p PID --language {language}"));
+    let things = [
+        (&few, profiler("none")),
+        (&few, profiler("all")),
+        (&many, profiler("none")),
+        (&many, profiler("all")),
+    ];
+    let all = in_turn(ROUNDS, things, |(workload, profiler)| {
+        ns_a_stop(workload.pid(), profiler)
+    });
+    let [few_none, few_all, none, with] = &all[..] else {
+        unreachable!("there are four profilers");
+    };
+    let (added_by_few, added) = (few_all.added_to(few_none), with.added_to(none));
+    let a_frame = (median(added.clone()) - median(added_by_few)) / (MANY - FEW) as f64;
+    let cells = [
+        &format!("ns a stop that {MANY} functions add, {}", deep.name),
+        "offcputime -p PID",
+        &format!("{}, {a_frame:.0} a function", format_spread(&added, 0)),
+        BPF_TIME,
+        &format!(
+            "at most {}; without {}",
+            deep.max_ns,
+            format_spread(&none.values, 0)
+        ),
+    ];
+    table.row(&cells, Verdict::of(median(added) <= deep.max_ns));
 }
 
 /// Returns the run time of the BPF programs for each voluntary switch of the process, in ns. The
 /// programs also run at the switches of other processes, where they return at once.
 fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     const FEWEST: u64 = 100;
-    let stops = || {
-        Account::read(pid, pid)
-            .expect("a program that runs")
-            .voluntary
+    let stops = || -> u64 {
+        let threads = threads_of(pid).into_iter();
+        threads
+            .filter_map(|tid| Account::read(pid, tid))
+            .map(|account| account.voluntary)
+            .sum()
     };
     let cost = cost_of(profiler, pid, || {
         let before = stops();
@@ -93,9 +167,9 @@ fn ns_a_stop(pid: u32, profiler: &Profiler) -> f64 {
     cost.run_ns() as f64 / cost.done as f64
 }
 
-/// Measures two processes without Python that pass a byte back and forth. The measurement without
-/// Python support is made twice, and the difference is the machine's noise.
-pub(crate) fn without_python(table: &mut Table) {
+/// Measures two processes without such a runtime that pass a byte back and forth. The measurement without
+/// languages is made twice, and the difference is the machine's noise.
+pub(crate) fn without_runtimes(table: &mut Table) {
     const ROUNDS: usize = 9;
     let ping_pong = Workload::start("ping_pong", &[cpus_online() - 1]);
     let things = ["none", "none", "all"]
@@ -113,7 +187,7 @@ pub(crate) fn without_python(table: &mut Table) {
     );
     let holds = median(ratios) <= MAX_RATIO;
     let cells = [
-        "ns a stop of a ping-pong without Python",
+        "ns a stop of a ping-pong without a runtime",
         &with.subject.name,
         &format_spread(&with.values, 0),
         BPF_TIME,
