@@ -50,7 +50,7 @@ help:
 	@echo '                             FREQ=99 (samples a second), MIN_BLOCK=5000 (us)'
 	@echo 'make test                    the quick tests of every promise, BPF on this kernel included'
 	@echo 'make test-all                all tests, also those that take long or need a quiet machine,'
-	@echo '                             and make test-kernels'
+	@echo '                             make test-kernels and make dist-check'
 	@echo 'make test-kernels            a choice of them on Debian 11, 12, 13 and sid, in an emulator'
 	@echo 'make truth                   what the tools say against what is known otherwise'
 	@echo 'make bench                   what the tools cost, beside others that do the same'
@@ -107,6 +107,7 @@ test-all: build
 	@echo '==> Testing, as root' >&2
 	@SYSTEMSCOPE_BIN_DIR='$(BIN)' CARGO_TARGET_DIR='$(TARGET)' scripts/test.sh all $(TESTS)
 	@$(MAKE) --no-print-directory test-kernels TESTS=
+	@$(MAKE) --no-print-directory dist-check
 
 # Builds the workloads first, because the guests have no compiler.
 test-kernels: build

@@ -59,7 +59,7 @@ podman=(scripts/dist/podman.sh "$work/podman")
 echo '==> List of components' >&2
 tools=$target/dist-tools
 [[ -x $tools/bin/cargo-cyclonedx ]] ||
-	"$cargo" install --quiet --locked --root "$tools" --version 0.5.9 cargo-cyclonedx
+	env -u CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS -u CFLAGS "$cargo" install --quiet --locked --root "$tools" --version 0.5.9 cargo-cyclonedx
 "$tools/bin/cargo-cyclonedx" cyclonedx --format json --target "$triple" --quiet \
 	--manifest-path tools/systemscope/Cargo.toml --override-filename "$name.cdx"
 # The list tells neither paths of this machine, nor the time, nor a random number.
