@@ -41,6 +41,14 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // BTF contains the paths of sources. Without this folder, two builds make the same objects.
+    let here = match env::current_dir() {
+        Ok(folder) => format!("-ffile-prefix-map={}=bpf", folder.display()),
+        Err(error) => {
+            eprintln!("cannot find the current folder: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     for program in &programs {
         let source = format!("src/{program}.bpf.c");
         let built = SkeletonBuilder::new()
@@ -49,6 +57,7 @@ pub(crate) fn compile(bpf: &str) -> ExitCode {
             .clang_args([
                 includes[0].as_str(),
                 includes[1].as_str(),
+                here.as_str(),
                 "-Wall",
                 "-Wextra",
                 "-Werror",

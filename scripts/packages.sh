@@ -4,9 +4,9 @@
 #     packages.sh build          the build
 #     packages.sh test           the tests; also packages from npm and PyPI
 #     packages.sh bench          `make bench`; also packages from npm and PyPI
-#     packages.sh truth          `make truth`; also packages from PyPI
+#     packages.sh truth          `make truth`; also packages from npm and PyPI
 #     packages.sh lint           `make lint`; also packages from npm
-#     packages.sh kernels        `make test-kernels`
+#     packages.sh kernels        `make test-kernels`; also packages from npm
 #     packages.sh dist           `make dist` and `make dist-check`
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,6 +25,11 @@ check_cargo() {
 		die "cargo $wanted or later is not on the PATH: install Rust from https://rustup.rs, as the user who runs make"
 	[[ $(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1) == "$wanted" ]] ||
 		die "cargo is $found, and $wanted or later is needed: run 'rustup update stable'"
+}
+
+# is_for PURPOSE...: checks whether the purpose is one of these.
+is_for() {
+	[[ " $* " == *" $purpose "* ]]
 }
 
 has() {
@@ -77,7 +82,7 @@ has pkg-config || need pkg-config pkgconf-pkg-config pkgconf
 has_header gelf.h || need libelf-dev elfutils-libelf-devel libelf
 has_header zlib.h || need zlib1g-dev zlib-devel zlib
 has_header zstd.h || need libzstd-dev libzstd-devel zstd
-if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
+if is_for test bench truth; then
 	has c++ || need g++ gcc-c++ gcc
 	has objcopy || need binutils binutils binutils
 	has python3 || need python3 python3 python
@@ -89,29 +94,32 @@ if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
 	has debuginfod || need debuginfod elfutils-debuginfod debuginfod
 	has debuginfod-find || need debuginfod elfutils-debuginfod-client elfutils
 	has go || need golang-go golang go
-	has javac || need default-jdk-headless java-devel jdk-openjdk
 	has mariadb-install-db || need mariadb-server-core mariadb-server mariadb
 	has mariadb || need mariadb-client mariadb mariadb-clients
 	has musl-gcc || need musl-tools musl-gcc musl
 	has nginx || [[ -x /usr/sbin/nginx ]] || need nginx-light nginx nginx
 	has node || need nodejs nodejs nodejs
-	has php || need php-cli php-cli php
 	compgen -G '/usr/sbin/php-fpm*' >/dev/null || need php-fpm php-fpm php-fpm
 	has podman || need podman podman podman
-	has ruby || need ruby ruby ruby
 	has runc || [[ -x /usr/sbin/runc ]] || need runc runc runc
 	has sysbench || need sysbench sysbench sysbench
 	# Readers of the tools' output.
 	has jq || need jq jq jq
 	has chromium || has chromium-browser || has google-chrome || need chromium chromium chromium
 	has firefox || has firefox-esr || need firefox-esr firefox firefox
-	has npm || need npm npm npm
 	[[ -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl ]] || has flamegraph.pl ||
 		need libdevel-nytprof-perl flamegraph perl-devel-nytprof
 	python3 -c 'import jsonschema' 2>/dev/null ||
 		need python3-jsonschema python3-jsonschema python-jsonschema
 fi
-if [[ $purpose == bench || $purpose == truth ]]; then
+if is_for test bench truth kernels; then
+	# Runtimes of the targets' languages.
+	has javac || need default-jdk-headless java-devel jdk-openjdk
+	has npm || need npm npm npm
+	has php || need php-cli php-cli php
+	has ruby || need ruby ruby ruby
+fi
+if is_for bench truth; then
 	# Tools to compare with. Debian's names have no prefix. Fedora's names have one.
 	has_peer cpudist || need libbpf-tools libbpf-tools libbpf-tools
 	has bpftrace || need bpftrace bpftrace bpftrace
@@ -121,7 +129,7 @@ if [[ $purpose == truth ]]; then
 	has redis-server || need redis-server redis redis
 	has redis-benchmark || need redis-tools redis redis
 fi
-if [[ $purpose == test || $purpose == bench || $purpose == truth ]]; then
+if is_for test bench truth; then
 	has wrk || need wrk wrk wrk
 	# The tests use the distribution's Python, even if another comes first on the PATH.
 	/usr/bin/python3 -c 'import ensurepip' 2>/dev/null || need python3-venv python3 python
@@ -178,7 +186,7 @@ install_missing() {
 
 # No distribution has these viewers, drivers and checkers.
 viewers=tests/viewers
-if [[ $purpose == test || $purpose == lint || $purpose == bench ]] &&
+if is_for test lint bench &&
 	[[ ! $viewers/node_modules/.package-lock.json -nt $viewers/package-lock.json ]]; then
 	echo "==> Installing with npm: what $viewers/package.json names" >&2
 	npm ci --prefix "$viewers" --ignore-scripts --no-audit --no-fund --silent >&2 ||
@@ -188,7 +196,7 @@ fi
 # Targets in Python, and another profiler of Python. A copy of the requirements in the folder marks
 # a complete installation.
 pypi=tests/pypi
-if [[ $purpose == test || $purpose == bench || $purpose == truth ]] &&
+if is_for test bench truth &&
 	[[ ! $pypi/venv/requirements.txt -nt $pypi/requirements.txt ]]; then
 	echo "==> Installing with pip: what $pypi/requirements.txt names" >&2
 	/usr/bin/python3 -m venv --clear "$pypi/venv" ||
@@ -201,15 +209,16 @@ fi
 
 # Builds of Node.js that tests measure: Debian's, if they can be fetched, and official ones.
 nodes=tests/nodes
-if [[ $purpose == test ]]; then
+if is_for test; then
 	for release in bookworm trixie; do
 		scripts/nodes/fetch.sh "$release" </dev/null || true
 	done
-	if [[ ! $nodes/node_modules/.package-lock.json -nt $nodes/package-lock.json ]]; then
-		echo "==> Installing with npm: what $nodes/package.json names" >&2
-		npm ci --prefix "$nodes" --ignore-scripts --no-audit --no-fund --silent >&2 ||
-			die "npm could not install what $nodes/package.json names: see above"
-	fi
+fi
+if is_for test bench truth kernels &&
+	[[ ! $nodes/node_modules/.package-lock.json -nt $nodes/package-lock.json ]]; then
+	echo "==> Installing with npm: what $nodes/package.json names" >&2
+	npm ci --prefix "$nodes" --ignore-scripts --no-audit --no-fund --silent >&2 ||
+		die "npm could not install what $nodes/package.json names: see above"
 fi
 
 # Versions of interpreters that this distribution lacks. The tests run without a version that cannot

@@ -65,6 +65,27 @@ if grep -q '^Python ' "$tests"; then
 		tar -C "$stage" -x
 fi
 
+# Copies the default runtimes of other languages, as their columns need them. The virtual machine of
+# Java gets only the modules that the tests use. The guest compiles the Java program itself.
+if grep -q '^Java ' "$tests"; then
+	jlink=$(dirname "$(realpath /usr/bin/java)")/jlink
+	"$jlink" --add-modules java.base,java.management,jdk.compiler,jdk.zipfs --output "$stage/usr/lib/java"
+	ln -s ../lib/java/bin/java "$stage/usr/bin/java"
+fi
+if grep -q '^JavaScript ' "$tests"; then
+	install -D -t "$stage$PWD/tests/nodes/node_modules/node-24/bin" \
+		tests/nodes/node_modules/node-24/bin/node
+fi
+if grep -q '^PHP ' "$tests"; then
+	cp -L /usr/bin/php "$stage/usr/bin/"
+	# Debian's PHP warns without a time zone.
+	install -D -t "$stage/usr/share/zoneinfo" /usr/share/zoneinfo/{UTC,iso3166.tab,zone.tab}
+fi
+if grep -q '^Ruby ' "$tests"; then
+	cp -L /usr/bin/ruby "$stage/usr/bin/"
+	tar -C / -c --exclude=gems usr/lib/ruby usr/lib/x86_64-linux-gnu/ruby | tar -C "$stage" -x
+fi
+
 # ldd fails for static programs. Libraries that Python loads need not be executable.
 { find "$stage" -type f \( -perm -u+x -o -name '*.so' \) -exec ldd {} + || true; } 2>/dev/null |
 	sed -n 's|^\t[^/]*\(/[^ ]*\.so[^ ]*\) .*|\1|p' | sort -u |

@@ -32,7 +32,7 @@
 
 #include "events.h"
 #include "kernel_stack.h"
-#include "stacks/unwind.h"
+#include "stacks/walk.h"
 #include "task.h"
 
 #define KERNEL_STACK_SETS 64

@@ -9,7 +9,7 @@
 #include "events.h"
 #include "languages/languages.h"
 #include "stacks/seen_stacks.h"
-#include "stacks/unwind.h"
+#include "stacks/walk.h"
 
 /*
  * Returns the ID of the native stack @native together with the runtime's frames in

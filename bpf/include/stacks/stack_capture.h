@@ -7,6 +7,7 @@
 #define SYSTEMSCOPE_STACK_CAPTURE_H
 
 #include "events.h"
+#include "stacks/chain.h"
 #include "stacks/kernel_stack_cache.h"
 #include "stacks/mixed_stacks.h"
 #include "stacks/seen_stacks.h"

@@ -7,7 +7,9 @@
 #define SYSTEMSCOPE_STACK_DUMP_H
 
 #include "news.h"
-#include "stacks/unwind.h"
+#include "stacks/uretprobes.h"
+#include "stacks/user_memory.h"
+#include "stacks/walk.h"
 
 /*
  * True if dumps never wake user space, as for samples: see can_wait(). If false, the

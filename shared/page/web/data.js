@@ -9,6 +9,7 @@ const LARGEST_ID = 0x4000000;
 /** Texts of running, runnable and blocked time in a time range that no stack explains. */
 const NO_STACK_TEXTS = ["[running, no sample]", "[runnable, no stack in the timeline]", "[blocked, no stack in the timeline]"];
 const KIND_MARKER = 3;
+const KIND_PYTHON = 4;
 const PROTOCOL_NAMES = new Map([[6, "tcp"], [17, "udp"]]);
 const AF_NETLINK = 16;
 const SIDE_LISTENS = 1;
@@ -126,6 +127,9 @@ class CaptureRows {
     this.frameNames = new Column(Uint32Array);
     this.frameKinds = new Column(Uint8Array);
     this.frameModules = new Column(Uint32Array);
+    /** Names of the languages of interpreted frames. */
+    this.languages = [""];
+    this.frameLanguages = new Column(Uint8Array);
     this.callers = new Column(Uint32Array);
     this.leaves = new Column(Uint32Array);
     this.chainFirst = new Column(Int32Array);
@@ -305,15 +309,30 @@ class CaptureRows {
     let name = 0;
     let kind = 0;
     let module = 0;
+    let language = "";
     while (reader.next()) {
       if (reader.field === 1) name = reader.uint();
       else if (reader.field === 2) kind = reader.uint();
       else if (reader.field === 3) module = reader.uint();
+      else if (reader.field === 9) language = reader.text();
       else reader.skip();
     }
+    if (kind === KIND_PYTHON) language = "python";
     this.frameNames.push(name);
     this.frameKinds.push(kind);
     this.frameModules.push(module);
+    this.frameLanguages.push(this.languageNumber(language));
+  }
+
+  /**
+   * Returns the number of a language in `languages`, or 0 if there are too many to number.
+   * @param {string} name
+   * @returns {number}
+   */
+  languageNumber(name) {
+    const known = this.languages.indexOf(name);
+    if (known >= 0) return known;
+    return this.languages.length < 256 ? this.languages.push(name) - 1 : 0;
   }
 
   /** @param {Reader} reader */
@@ -1041,18 +1060,21 @@ class StackBuilder {
     this.functionKinds = [];
     /** @type {string[]} */
     this.functionModules = [];
+    /** @type {string[]} */
+    this.functionLanguages = [];
     /** @type {Map<string, number>} */
     this.functionNumbers = new Map();
     const frames = rows.frameNames.uints();
     const kinds = rows.frameKinds.bytes();
     const modules = rows.frameModules.uints();
+    const languages = rows.frameLanguages.bytes();
     const moduleNames = Array.from(rows.modules.uints(), (path) => baseName(rows.name(path)));
     /** Number of each frame's function. */
     this.frameFunctions = new Int32Array(frames.length);
     for (let frame = 0; frame < frames.length; frame++) {
       const module = modules[frame] === 0 ? "" : moduleNames[modules[frame] - 1];
       if (module === undefined) throw damaged("a module is missing");
-      this.frameFunctions[frame] = this.functionNumber(rows.name(frames[frame]), kinds[frame], module);
+      this.frameFunctions[frame] = this.functionNumber(rows.name(frames[frame]), kinds[frame], module, rows.languages[languages[frame]]);
     }
     this.callers = rows.callers.uints();
     this.leaves = rows.leaves.uints();
@@ -1074,10 +1096,11 @@ class StackBuilder {
    * @param {string} name
    * @param {number} kind
    * @param {string} module
+   * @param {string} language
    * @returns {number}
    */
-  functionNumber(name, kind, module) {
-    const key = kind + name;
+  functionNumber(name, kind, module, language) {
+    const key = `${kind}${language}\n${name}`;
     let number = this.functionNumbers.get(key);
     if (number === undefined) {
       number = this.functionNames.length;
@@ -1085,6 +1108,7 @@ class StackBuilder {
       this.functionNames.push(name === "" ? "[unknown]" : name);
       this.functionKinds.push(kind);
       this.functionModules.push(module);
+      this.functionLanguages.push(language);
     }
     return number;
   }
@@ -1095,7 +1119,7 @@ class StackBuilder {
    * @returns {number}
    */
   addMarker(text) {
-    return this.markers.push(this.functionNumber(text, KIND_MARKER, "")) - 1;
+    return this.markers.push(this.functionNumber(text, KIND_MARKER, "", "")) - 1;
   }
 
   /**
@@ -1233,6 +1257,7 @@ class StackBuilder {
       names: this.functionNames,
       kinds: Uint8Array.from(this.functionKinds),
       modules: this.functionModules,
+      languages: this.functionLanguages,
     };
   }
 }

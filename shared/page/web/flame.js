@@ -37,6 +37,9 @@ const GROUPS = [["", "All threads merged"], ["name", "By thread name"], ["proces
  * @typedef {{ part: FlamePart, isFaded: boolean, left: number[], right: number[], node: number[] }} FlameRow
  */
 /** @typedef {{ part: FlamePart, node: number }} FlamePlace */
+/** Names of languages as people write them. */
+const LANGUAGES = new Map([["python", "Python"], ["java", "Java"], ["node", "JavaScript"], ["php", "PHP"], ["ruby", "Ruby"]]);
+
 /** @typedef {{ fill: string, faded: string, isDark: boolean }} FlameColour */
 
 /** @returns {Page.View} */
@@ -760,8 +763,9 @@ class FlameGraph {
     const all = tree.all(place.node);
     const lines = [];
     if (fn >= 0) {
-      const kind = ["", "", "kernel", "note of systemscope", "Python", "interpreted"][functions.kinds[fn]] ?? "";
-      const about = [functions.modules[fn], kind].filter((text) => text !== "").join(", ");
+      const kind = ["", "", "kernel", "note of systemscope"][functions.kinds[fn]] ?? "";
+      const language = LANGUAGES.get(functions.languages[fn]) ?? functions.languages[fn];
+      const about = [functions.modules[fn], kind, language].filter((text) => text !== "").join(", ");
       if (about !== "") lines.push(about);
     }
     const ownText = fn < 0 || this.isInverted() || place.part.isAbove ? "" : `, ${app.value(tree.self(place.node))} of it in the function itself`;

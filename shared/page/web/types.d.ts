@@ -57,7 +57,7 @@ declare namespace Page {
     timelineLeastNs: number;
   }
 
-  /** Functions. Frames of one name and one kind are one function. */
+  /** Functions. Frames of one name, one kind and one language are one function. */
   interface Functions {
     count: number;
     names: string[];
@@ -65,6 +65,8 @@ declare namespace Page {
     kinds: Uint8Array;
     /** Name of the module, such as `libc.so.6`; empty if it is unknown. */
     modules: string[];
+    /** Name of the language, such as `java`; empty if no runtime interprets or compiles the function. */
+    languages: string[];
   }
 
   /** A tree of functions in preorder: the node after a node is its first child. Node 0 is the root. */

@@ -18,6 +18,7 @@ mod peers;
 mod programs;
 mod python;
 mod real;
+mod runtimes;
 mod shares;
 mod wakers;
 
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 17] = [
+const CLAIMS: [Part; 18] = [
     ("time on CPU by function", shares::rows),
     ("samples of each process", machine_wide::rows),
     ("time blocked by function", off_cpu::blocked::rows),
@@ -35,6 +36,7 @@ const CLAIMS: [Part; 17] = [
     ("who woke whom", wakers::rows),
     ("what changed", changes::rows),
     ("time by Python function", python::rows),
+    ("time by function of other languages", runtimes::rows),
     (
         "idle time of threads made for it",
         off_cpu::idleness::scenarios,

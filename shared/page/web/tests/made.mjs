@@ -72,7 +72,7 @@ export function madeCapture({ threads = ["t"], samples = [], intervals = [], met
   return {
     meta: { lengthNs: 1e9, each: 1, lengths: null, bursts: [0, 0, 0, 0], targets: "", host: "", timelineLeastNs: -1, ...meta },
     unit: "ns", eventName: "", names: threads,
-    functions: { count: names.length, names, kinds: new Uint8Array(names.length), modules: names.map(() => "") },
+    functions: { count: names.length, names, kinds: new Uint8Array(names.length), modules: names.map(() => ""), languages: names.map(() => "") },
     tree: {
       count: fn.length, parent: Int32Array.from(parent), fn: Int32Array.from(fn),
       end: Int32Array.from(end), depth: Int32Array.from(depth),
