@@ -54,7 +54,12 @@ image=localhost/systemscope:$version
 podman=(scripts/dist/podman.sh "$work/podman")
 "${podman[@]}" build --quiet --timestamp "$SOURCE_DATE_EPOCH" --file packaging/Containerfile \
 	--tag "$image" "$stage" >&2
-"${podman[@]}" save --quiet --format oci-archive --output "$out/$name.oci.tar" "$image" >&2
+"${podman[@]}" save --quiet --format oci-archive --output "$work/image.tar" "$image" >&2
+# The archive tells when it was saved.
+mkdir "$work/image"
+tar -C "$work/image" -xf "$work/image.tar"
+tar -C "$work/image" --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+	--numeric-owner --format=gnu --mode=u=rwX,go=rX --file "$out/$name.oci.tar" .
 
 echo '==> List of components' >&2
 tools=$target/dist-tools

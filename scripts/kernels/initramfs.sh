@@ -71,6 +71,8 @@ if grep -q '^Java ' "$tests"; then
 	jlink=$(dirname "$(realpath /usr/bin/java)")/jlink
 	"$jlink" --add-modules java.base,java.management,jdk.compiler,jdk.zipfs --output "$stage/usr/lib/java"
 	ln -s ../lib/java/bin/java "$stage/usr/bin/java"
+	# Names of classes, and thus of files, are not ASCII.
+	cp -r --parents /usr/lib/locale/C.utf8 "$stage"
 fi
 if grep -q '^JavaScript ' "$tests"; then
 	install -D -t "$stage$PWD/tests/nodes/node_modules/node-24/bin" \

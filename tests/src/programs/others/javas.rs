@@ -28,6 +28,8 @@ impl Java {
         let mut compiler = Command::new(self.path.with_file_name("javac"));
         compiler.args(["-encoding", "UTF-8", "--release", RELEASE, "-nowarn", "-d"]);
         compiler.arg(folder).arg(source);
+        // Names of classes, and thus of files, are not ASCII.
+        compiler.env("LC_ALL", "C.UTF-8");
         let output = compiler.output().expect("start javac");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
