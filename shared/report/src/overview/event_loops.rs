@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::io;
 
 use export::text::numbers::{count, duration};
-use profile::{Frame, FrameKind, Profile, Stack};
+use profile::{Profile, Stack};
 
 use super::page::Page;
-use crate::place::place;
+use crate::place::{join_names, own_functions, place};
 use crate::{EventLoop, Process, Row, Run, Turn};
 
 /// Maximum number of functions of the longest turns.
 const LISTED: usize = 6;
+/// Maximum characters of the text by which native stacks are told apart.
+const NAME_CHARACTERS: usize = 80;
 /// Width of the figures of a function, in characters.
 const FIGURES: usize = 36;
 /// Function of Go's scheduler that waits in epoll. Any thread of Go may call it, so its calls are no
@@ -99,16 +101,15 @@ fn write_longest(turns: &[Turn], profile: &Profile, page: &mut Page<'_>) -> io::
     if !has_stacks {
         return Ok(());
     }
-    let mut groups: BTreeMap<Option<&str>, Alike<'_>> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<String>, Alike<'_>> = BTreeMap::new();
     for turn in turns {
         let found = main_function(turn, profile);
-        let group = groups.entry(found.map(|(name, _)| name)).or_default();
+        let (name, stack) = found.unzip();
+        let group = groups.entry(name).or_default();
         group.turns += 1;
         group.total_ns = group.total_ns.saturating_add(turn.length_ns);
         // The turns are in the order of their lengths.
-        group
-            .longest
-            .get_or_insert((turn, found.map(|(_, stack)| stack)));
+        group.longest.get_or_insert((turn, stack));
     }
     let mut groups: Vec<Alike<'_>> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.total_ns));
@@ -123,9 +124,11 @@ fn write_longest(turns: &[Turn], profile: &Profile, page: &mut Page<'_>) -> io::
         let Some((longest, stack)) = group.longest else {
             continue;
         };
-        let name = match stack {
-            Some(stack) => place(profile, stack, room - 1),
-            None => "too short to be seen".to_owned(),
+        let own = stack.map(|stack| own_functions(profile, stack));
+        let name = match (stack, own) {
+            (Some(_), Some(own)) if !own.is_empty() => join_names(&own, room - 1),
+            (Some(stack), _) => place(profile, stack, room - 1),
+            (None, _) => "not seen by a sample".to_owned(),
         };
         page.line(&format!(
             " {name:<width$} {:>9}{:>7}{:>10}{:>10}",
@@ -140,20 +143,18 @@ fn write_longest(turns: &[Turn], profile: &Profile, page: &mut Page<'_>) -> io::
 }
 
 /// Returns the function with most of a turn's time, and the longest stack of this function. The
-/// function is the innermost one of an interpreted language, or the innermost native one.
-fn main_function<'a>(turn: &Turn, profile: &'a Profile) -> Option<(&'a str, Stack)> {
+/// function is the innermost interpreted one of the program itself, or the innermost of all.
+fn main_function(turn: &Turn, profile: &Profile) -> Option<(String, Stack)> {
     /// Time of a function, time of its longest stack, and this stack.
     type Sum = (u64, u64, Stack);
-    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
     for &(stack, time) in &turn.stacks {
-        let frames: Vec<&Frame> = profile.frames_of(stack.user).rev().collect();
-        let mut interpreted = frames.iter();
-        let interpreted =
-            interpreted.find(|frame| matches!(frame.kind, FrameKind::Interpreted(_)));
-        let Some(frame) = interpreted.or(frames.first()) else {
-            continue;
+        let own = own_functions(profile, stack);
+        let name = match own.first() {
+            Some(name) => name.clone(),
+            None => place(profile, stack, NAME_CHARACTERS),
         };
-        let sum = sums.entry(profile.name(frame)).or_insert((0, 0, stack));
+        let sum = sums.entry(name).or_insert((0, 0, stack));
         sum.0 = sum.0.saturating_add(time);
         if time > sum.1 {
             (sum.1, sum.2) = (time, stack);
