@@ -79,8 +79,14 @@ pub fn find_stacks(event_loops: &mut [EventLoop], merged: &Merged) {
                     break;
                 }
                 let end_of_turn = turn.start_ns.saturating_add(turn.length_ns);
-                let inside = end_ns.min(end_of_turn).saturating_sub(start_ns.max(turn.start_ns));
-                let time = if start_ns == end_ns { period_ns } else { inside };
+                let inside = end_ns
+                    .min(end_of_turn)
+                    .saturating_sub(start_ns.max(turn.start_ns));
+                let time = if start_ns == end_ns {
+                    period_ns
+                } else {
+                    inside
+                };
                 if time > 0 {
                     turn.stacks.push((sample.stack, time));
                 }

@@ -146,7 +146,13 @@ impl Run<'_> {
         let cpus = measurement.cpus.as_ref();
         let end = command.and_then(|command| command.end().ok());
         let can_go_on = !outputs.include_stdout();
-        outputs.write(merged, [on_cpu, off_cpu], commands, (cpus, event_loops), end)?;
+        outputs.write(
+            merged,
+            [on_cpu, off_cpu],
+            commands,
+            (cpus, event_loops),
+            end,
+        )?;
         Ok(measurement.is_to_go_on && can_go_on)
     }
 }
