@@ -380,7 +380,8 @@ fn turns_of_the_event_loop_are_those_that_node_measures() {
         program.go();
         program.wait_done();
         running.signal(Signal::INT);
-        let report = running.finish_within(PATIENCE).succeeded().stdout;
+        let finished = running.finish_within(PATIENCE).succeeded();
+        let report = String::from_utf8(finished.stdout).unwrap();
 
         for (function, told) in [
             ("event_loop.js:slow", "computed"),
