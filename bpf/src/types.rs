@@ -13,6 +13,9 @@ pub use crate::cpudist::types::{
 };
 /// Record of a thread, and the account of a thread that ended.
 pub use crate::cpudist::types::{thread as Thread, thread_end as ThreadEnd};
+pub use crate::event_loops::types::{
+    epoll_wait_entry as EpollWaitEntry, epoll_wait_event as EpollWaitEvent,
+};
 pub use crate::offwaketime::types::{
     awaited_level as AwaitedLevel, awaited_name as AwaitedName, call_graph as CallGraph,
     cgroup_place as CgroupPlace, chain_end as ChainEnd, chain_link as ChainLink,
@@ -200,6 +203,8 @@ integers!(
     CodeChanged,
     Departure,
     DumpBudget,
+    EpollWaitEntry,
+    EpollWaitEvent,
     FunctionPiece,
     InterpretedFunction,
     LaneEvent,

@@ -319,6 +319,12 @@ fn describe(profile: &mut Profile, on_cpu: &Profile, off_cpu: &Profile) {
 }
 
 impl Merged {
+    /// Returns the sample to which a row of the profile's times refers.
+    #[must_use]
+    pub fn timed_stack(&self, number: Id<Sample>) -> Option<&Sample> {
+        self.timed_stacks.get(number.index())
+    }
+
     /// Returns all threads as one profile in ns: every stack of a thread, in each state. The
     /// profile contains each sample to which a row of time refers, even if its value was
     /// rounded to 0 or its thread has no clock.

@@ -3,6 +3,7 @@
 
 mod columns;
 mod cpus;
+mod event_loop;
 mod known;
 pub mod overview;
 mod place;
@@ -20,6 +21,7 @@ use profile::merge::{Merged, ThreadProfile, Unclocked};
 use profile::{Ending, Losses, Profile, Rate};
 
 pub use cpus::{Cpu, Cpus, write as write_cpus};
+pub use event_loop::{EventLoop, Turn, find_stacks};
 pub use known::Known;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
@@ -52,6 +54,8 @@ pub struct Run {
     pub cpus: u32,
     /// Times of the CPUs, if they were measured.
     pub cpu_times: Option<Cpus>,
+    /// Event loops of threads, if they were measured.
+    pub event_loops: Vec<EventLoop>,
     /// Set if the whole machine was measured.
     pub is_of_machine: bool,
     /// End of the command that the profiler started, if there was one.
@@ -96,6 +100,7 @@ impl Run {
             unclocked: merged.unclocked,
             cpus: meta.cpus,
             cpu_times: None,
+            event_loops: Vec::new(),
             is_of_machine: false,
             command: None,
         }

@@ -35,6 +35,18 @@ pub(crate) fn place(profile: &Profile, stack: Stack, most: usize) -> String {
     join_names(&names, most)
 }
 
+/// Returns the names of a stack's interpreted functions that belong to the program, innermost first.
+/// Functions of the languages' libraries, and functions without a file, are left out.
+pub(crate) fn own_functions(profile: &Profile, stack: Stack) -> Vec<String> {
+    let frames = profile.frames_of(stack.user).rev();
+    let own = frames.filter(|frame| {
+        let file = frame.function.and_then(|id| profile.functions[id].file);
+        let known = language(frame).zip(file);
+        known.is_some_and(|(language, file)| !language.is_library(&profile.names[file]))
+    });
+    own.map(|frame| short_name(profile.name(frame))).collect()
+}
+
 /// Removes functions of the languages' libraries except the innermost interpreted function.
 fn without_library<'a>(profile: &Profile, frames: &[&'a Frame]) -> Vec<&'a Frame> {
     let mut is_innermost = true;
@@ -112,8 +124,9 @@ fn language(frame: &Frame) -> Option<&'static dyn Language> {
 }
 
 /// Joins names, and leaves out names at the end that do not fit.
-fn join_names(names: &[String], most: usize) -> String {
+pub(crate) fn join_names(names: &[impl AsRef<str>], most: usize) -> String {
     const ARROW: &str = " ← ";
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let all = names.join(ARROW);
     if all.chars().count() <= most {
         return all;

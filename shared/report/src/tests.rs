@@ -30,6 +30,7 @@ pub(super) fn run() -> Run {
         unclocked: Unclocked::default(),
         cpus: 2,
         cpu_times: None,
+        event_loops: Vec::new(),
         is_of_machine: false,
         command: None,
     }

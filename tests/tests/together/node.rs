@@ -339,3 +339,72 @@ fn wakers_in_javascript_have_their_frames() {
         );
     }
 }
+
+/// Returns the row of a function in the longest turns: their time, number and longest, as printed.
+fn turns_of<'a>(report: &'a str, function: &str) -> Vec<&'a str> {
+    let row = report
+        .lines()
+        .skip_while(|line| !line.starts_with("LONGEST TURNS"))
+        .find(|line| line.trim_start().starts_with(function));
+    let row = row.unwrap_or_else(|| panic!("no turn of {function}: {report}"));
+    let figures = row.rsplit("  ").filter(|cell| !cell.trim().is_empty());
+    figures.take(4).map(str::trim).collect()
+}
+
+/// Parses a length of time of a report, in µs.
+fn microseconds(text: &str) -> f64 {
+    let (number, unit) = text.split_once(' ').unwrap();
+    let scale = match unit {
+        "s" => 1e6,
+        "ms" => 1e3,
+        "µs" => 1.0,
+        _ => panic!("{text}"),
+    };
+    number.parse::<f64>().unwrap() * scale
+}
+
+/// libuv counts the time of its loop outside `epoll_wait`, and the program times its long turns.
+#[test]
+fn turns_of_the_event_loop_are_those_that_node_measures() {
+    let _turn = Turn::share();
+    let node = nodes().into_iter().next().unwrap();
+    patiently(|| {
+        let folder = scratch();
+        let capture = folder.path().join("run.scope");
+        let mut command = Command::new(&node.path);
+        command.arg(source("event_loop.js"));
+        let mut program = Workload::run(command, node.path.clone(), folder);
+        accounts_at_rest(program.pid());
+        let tool = Tool::new("wallclock").args("-f 499 --timeline -o");
+        let running = tool.arg(&capture).pid(program.pid()).start_measuring();
+        program.go();
+        program.wait_done();
+        running.signal(Signal::INT);
+        let finished = running.finish_within(PATIENCE).succeeded();
+        let report = String::from_utf8(finished.stdout).unwrap();
+
+        for (function, told) in [
+            ("event_loop.js:slow", "computed"),
+            ("event_loop.js:sleeper", "slept"),
+        ] {
+            let figures = turns_of(&report, function);
+            let [_, _, turns, total] = figures[..] else {
+                panic!("{figures:?}")
+            };
+            assert_eq!(turns, program.told(told).to_string(), "{report}");
+            let total = microseconds(total) / program.told(&format!("{told}_us")) as f64;
+            assert!(
+                (0.98..1.02).contains(&total),
+                "{function}: {total}\n{report}"
+            );
+        }
+        let (_, busy) = report.split_once("busy (").unwrap();
+        let (busy, rest) = busy.split_once(" of ").unwrap();
+        let (life, _) = rest.split_once(')').unwrap();
+        let more = microseconds(busy) - program.told("active_us") as f64;
+        assert!(
+            more.abs() < microseconds(life) / 100.0,
+            "{more} µs\n{report}"
+        );
+    });
+}

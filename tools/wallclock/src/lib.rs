@@ -4,6 +4,7 @@
 mod arguments;
 mod children;
 mod cpus;
+mod event_loops;
 mod output;
 mod progress;
 mod roles;
@@ -135,15 +136,23 @@ impl Run<'_> {
             let (on_cpu, off_cpu) = (&mut measurement.on_cpu, &mut measurement.off_cpu);
             thread_names::retain(expression, &mut on_cpu.profile, &mut off_cpu.profile);
         }
+        let mut event_loops = std::mem::take(&mut measurement.event_loops);
         let [on_cpu, off_cpu] = measurement.outcomes().map(|outcome| &outcome.profile);
         let merged = merge(on_cpu, off_cpu);
         if let Some(expression) = named.filter(|_| merged.threads.is_empty()) {
             bail!(cli::nobody_named(expression.as_str()));
         }
+        report::find_stacks(&mut event_loops, &merged);
         let cpus = measurement.cpus.as_ref();
         let end = command.and_then(|command| command.end().ok());
         let can_go_on = !outputs.include_stdout();
-        outputs.write(merged, [on_cpu, off_cpu], commands, cpus, end)?;
+        outputs.write(
+            merged,
+            [on_cpu, off_cpu],
+            commands,
+            (cpus, event_loops),
+            end,
+        )?;
         Ok(measurement.is_to_go_on && can_go_on)
     }
 }

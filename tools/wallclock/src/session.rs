@@ -10,13 +10,14 @@ use cli::{
     Signals, StartAt, monotonic_ns, sleep_until,
 };
 use profile::Ending;
-use report::Cpus;
+use report::{Cpus, EventLoop};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::arguments::Arguments;
 use crate::children::{Child, Outcome};
 use crate::cpus::CpuTimes;
+use crate::event_loops::LoopRecorder;
 use crate::progress::Progress;
 use crate::targets::Targets;
 
@@ -49,6 +50,8 @@ pub(crate) struct Measurement {
     pub(crate) ending: Ending,
     /// Times of the CPUs, if they could be read.
     pub(crate) cpus: Option<Cpus>,
+    /// Event loops of the targets that have one.
+    pub(crate) event_loops: Vec<EventLoop>,
     /// True if the measurement ended only because a recorder was asked to write.
     pub(crate) is_to_go_on: bool,
 }
@@ -74,6 +77,7 @@ pub(crate) fn measure(
     let mut session = Session {
         children,
         outcomes: [None, None],
+        loops: loop_recorder(arguments, &targets.pids),
         is_tree: arguments.command.follows_children() || !targets.awaited.is_empty(),
         targets,
         cpus: CpuTimes::new(arguments.all),
@@ -88,6 +92,7 @@ pub(crate) fn measure(
     let start = session.await_start(arguments.start_at)?;
     let (measured, ending) = session.run(start, arguments.duration(), command)?;
     let is_to_go_on = session.is_to_write && !signals.arrived();
+    let event_loops = session.loops.map(LoopRecorder::finish).unwrap_or_default();
     let [Some(mut on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
     };
@@ -107,8 +112,26 @@ pub(crate) fn measure(
         measured,
         ending,
         cpus,
+        event_loops,
         is_to_go_on,
     })
+}
+
+/// Returns the recorder of the targets' event loops, if they have any. A recorder of the last
+/// seconds does not know when its window starts.
+fn loop_recorder(arguments: &Arguments, pids: &[u32]) -> Option<LoopRecorder> {
+    if arguments.recorder().is_some() {
+        return None;
+    }
+    match LoopRecorder::attach(pids) {
+        Ok(recorder) => recorder,
+        Err(error) => {
+            cli::say(format_args!(
+                "wallclock: the report has no event loops: {error:#}"
+            ));
+            None
+        }
+    }
 }
 
 /// Starts oncputime and offcputime, each once for all targets.
@@ -183,6 +206,7 @@ struct Session<'a> {
     /// processes.
     is_tree: bool,
     cpus: CpuTimes,
+    loops: Option<LoopRecorder>,
     signals: &'a Signals,
     progress: Progress,
     /// True if a recorder was asked to write.
@@ -335,7 +359,11 @@ impl Session<'_> {
     /// Reads the times of the CPUs at the window's edges. Returns the time until the next reading.
     fn read_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
         self.cpus.read(start, stop)?;
-        let patience = self.cpus.patience(monotonic_ns(), start, stop);
+        let mut patience = self.cpus.patience(monotonic_ns(), start, stop);
+        if let Some(loops) = &mut self.loops {
+            loops.take(start, stop)?;
+            patience = patience.min(LoopRecorder::PATIENCE);
+        }
         Ok(patience.min(LONGEST_PATIENCE))
     }
 

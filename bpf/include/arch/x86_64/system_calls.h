@@ -13,6 +13,17 @@
 #include "waits/wait_argument.h"
 
 #define FUTEX_SYSTEM_CALL 202
+#define EPOLL_WAIT_SYSTEM_CALL 232
+#define EPOLL_PWAIT_SYSTEM_CALL 281
+#define EPOLL_PWAIT2_SYSTEM_CALL 441
+
+/* Returns whether a 64-bit system call waits on an epoll instance. */
+static __always_inline bool is_epoll_wait(unsigned long system_call)
+{
+	return system_call == EPOLL_WAIT_SYSTEM_CALL ||
+	       system_call == EPOLL_PWAIT_SYSTEM_CALL ||
+	       system_call == EPOLL_PWAIT2_SYSTEM_CALL;
+}
 
 /* User registers of a call: from ax to cs, in the order of struct pt_regs. */
 struct call_registers {
@@ -85,9 +96,9 @@ wait_argument(const struct call_registers *call)
 	case 327: /* preadv2 */
 	case 328: /* pwritev2 */
 		return ARGUMENT_FILE;
-	case 232: /* epoll_wait */
-	case 281: /* epoll_pwait */
-	case 441: /* epoll_pwait2 */
+	case EPOLL_WAIT_SYSTEM_CALL:
+	case EPOLL_PWAIT_SYSTEM_CALL:
+	case EPOLL_PWAIT2_SYSTEM_CALL:
 		return ARGUMENT_EPOLL;
 	case 7:	  /* poll */
 	case 23:  /* select */

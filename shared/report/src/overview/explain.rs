@@ -40,6 +40,12 @@ WAITS: blocked time with work to do, by kind and resource.
   3rd line   threads that held the resource, by share of the time, and the place where
              it was released, or where the thread was woken
 BLOCKED, idle or waiting: the same, for time of which nothing tells whether it was idle.
+EVENT LOOP: turns of a first thread that waits in epoll. A turn lasts from the return of
+one epoll_wait of the loop to the start of the next one; other events wait meanwhile.
+  busy             share of the thread's life that was not in epoll_wait of the loop
+  with events late time of turns after which epoll_wait had events at once
+  LONGEST TURNS    the 100 longest, by the function in which most of each passed;
+                   at: start of the longest one, from the start of the measurement
 STACKS: where a single thread spent its time, in every state.
 
 In the files:

@@ -2,6 +2,7 @@
 //! and the places of their waits. The report fits a terminal. The analyses have every figure.
 
 mod blocked;
+mod event_loops;
 mod explain;
 mod losses;
 mod page;
@@ -64,6 +65,7 @@ pub fn write_process(
     if let [row] = &threads[..] {
         if is_alone {
             blocked::write_stacks(row, &mut page)?;
+            event_loops::write(run, [process], &mut page)?;
         }
     } else {
         page.blank()?;
@@ -85,6 +87,7 @@ pub fn write_process(
         rows::write(&titles, &choose(&entries, THREADS), &mut page)?;
         if is_alone {
             blocked::write_waits(threads.iter(), false, &mut page)?;
+            event_loops::write(run, [process], &mut page)?;
         }
     }
     if !is_alone {
@@ -146,6 +149,7 @@ pub fn write_processes(
     }
     write_cpus(run, &mut page)?;
     blocked::write_waits(threads(), of_several, &mut page)?;
+    event_loops::write(run, of_users.iter().copied(), &mut page)?;
     let threads = processes.iter().flat_map(|process| &process.threads);
     write_losses(run, threads.map(|row| row.thread), &mut page)
 }
