@@ -19,7 +19,7 @@ pub(super) struct State {
     /// Types of objects by their maps.
     types: HashMap<u64, u16>,
     /// Scripts by their address, source and name.
-    pub(super) scripts: HashMap<[u64; 3], Option<Arc<Script>>>,
+    pub(super) scripts: HashMap<[u64; 3], Arc<Script>>,
     /// Number of lines of all scripts.
     pub(super) lines: usize,
     /// Functions by their address and checksum.

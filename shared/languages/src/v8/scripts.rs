@@ -55,13 +55,13 @@ impl Heap<'_> {
         let name = self.word(object, NAME)?;
         let key = [object, source, name];
         if let Some(known) = self.state.scripts.get(&key) {
-            return known.clone();
+            return Some(Arc::clone(known));
         }
-        let script = self.read_script(object, source, name).map(Arc::new);
-        let lines = script.as_ref().map_or(0, |script| script.ends.len());
-        self.state.lines += lines;
-        keep(&mut self.state.scripts, key, script.clone());
-        script
+        // A read that fails, as while the script moves, may succeed the next time.
+        let script = Arc::new(self.read_script(object, source, name)?);
+        self.state.lines += script.ends.len();
+        keep(&mut self.state.scripts, key, Arc::clone(&script));
+        Some(script)
     }
 
     /// Returns the script that a function refers to, directly or through a `DebugInfo`.
