@@ -40,6 +40,9 @@ impl Layout {
             (".debug_str", contents(".debug_str")?),
             (".debug_str_offsets", contents(".debug_str_offsets")?),
             (".debug_addr", contents(".debug_addr")?),
+            // gimli reads the header of the line table of each unit.
+            (".debug_line", contents(".debug_line")?),
+            (".debug_line_str", contents(".debug_line_str")?),
         ];
         let dwarf = Dwarf::load(|id| {
             let section = sections.iter().find(|(name, _)| *name == id.name());
