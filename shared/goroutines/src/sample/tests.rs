@@ -36,7 +36,9 @@ impl Memory for Words {
             let word = words.get(&(address & !7)).copied().unwrap_or(0);
             word.to_le_bytes()[(address & 7) as usize]
         };
-        (0..most as u64).map(|at| byte(start.wrapping_add(at))).collect()
+        (0..most as u64)
+            .map(|at| byte(start.wrapping_add(at)))
+            .collect()
     }
 }
 
@@ -99,16 +101,32 @@ fn a_waiting_goroutine_has_reason_stack_and_creator() {
 fn no_corrupt_word_panics_or_gives_an_address_outside_of_code() {
     let addresses: Vec<u64> = waiting().0.borrow().keys().copied().collect();
     for address in addresses {
-        for value in [0, 1, 7, STACK + 0x708, 1 << 47, i64::MAX as u64, u64::MAX - 7, u64::MAX] {
+        for value in [
+            0,
+            1,
+            7,
+            STACK + 0x708,
+            1 << 47,
+            i64::MAX as u64,
+            u64::MAX - 7,
+            u64::MAX,
+        ] {
             let memory = waiting();
             memory.0.borrow_mut().insert(address, value);
             if address == COUNT && value > 1 {
                 // The made-up list has no end.
                 continue;
             }
-            for stopped in places().look(&memory).into_iter().flat_map(|look| look.stopped) {
+            for stopped in places()
+                .look(&memory)
+                .into_iter()
+                .flat_map(|look| look.stopped)
+            {
                 let chain = stopped.chain.addresses;
-                assert!(chain.iter().all(|it| CODE.contains(it)), "{address:#x}={value:#x}");
+                assert!(
+                    chain.iter().all(|it| CODE.contains(it)),
+                    "{address:#x}={value:#x}"
+                );
             }
         }
     }
