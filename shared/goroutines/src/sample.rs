@@ -251,7 +251,7 @@ impl Places {
                 break;
             }
             chain.addresses.push(caller);
-            least = pointer + 16;
+            least = pointer.saturating_add(16);
             pointer = next;
         }
         chain
