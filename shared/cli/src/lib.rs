@@ -40,6 +40,7 @@ mod arch;
 mod debug_files;
 mod error;
 mod flags;
+mod goroutines;
 mod memory;
 mod meta;
 mod output;
@@ -60,6 +61,7 @@ pub use flags::{
     TimelineFlags, VersionFlag, WaitFlags, WalkFlags, check_processes, check_threads, check_width,
     nobody_named, values,
 };
+pub use goroutines::{GoroutineFlags, Goroutines};
 pub use memory::{Limited, limit_memory};
 pub use meta::own_command_line;
 pub use output::destinations::{Destinations, Planned, check_shows_times, format_of_file, pair};

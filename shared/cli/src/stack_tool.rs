@@ -15,6 +15,7 @@ use profile::{Meta, Profile, State, Unit, Weight};
 
 use crate::debug_files;
 use crate::error::say;
+use crate::goroutines::{GoroutineFlags, Goroutines};
 use crate::meta;
 use crate::output::streamed::StreamedCapture;
 use crate::recording::{self, Triggers};
@@ -116,6 +117,11 @@ pub trait StackTool: clap::Parser {
         Vec::new()
     }
 
+    /// Returns the flags about goroutines, if the tool has them.
+    fn goroutines(&self) -> Option<&GoroutineFlags> {
+        None
+    }
+
     /// Returns a line for stderr about the sum of all tallies.
     fn remark(&self, _total: &Tally) -> Option<String> {
         None
@@ -168,6 +174,12 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
             .as_ref()
             .map(|command| command.plan_files(Tool::NAME, &mut plan));
         let destinations = Destinations::new(plan.clone())?;
+        let goroutines = match tool.goroutines() {
+            Some(flags) => {
+                flags.plan(Tool::NAME, target, tool.stacks().recorder.is_some(), &plan)?
+            }
+            None => None,
+        };
         let mut window = Window::new(
             Tool::NAME,
             duration.get(),
@@ -179,7 +191,14 @@ pub fn run_tool<Tool: StackTool>(command_line: &CommandLine) -> ExitCode {
         let outcome = if tool.stacks().recorder.is_some() {
             record(&tool, &plan, destinations, &mut window, held, debug_files)
         } else {
-            measure_and_write(&tool, destinations, &mut window, held, debug_files)
+            measure_and_write(
+                &tool,
+                destinations,
+                goroutines,
+                &mut window,
+                held,
+                debug_files,
+            )
         };
         if outcome.is_ok() {
             for file in own_files.iter().flatten() {
@@ -204,7 +223,7 @@ fn record<Tool: StackTool>(
     let mut recording = 1;
     loop {
         let held = command.as_deref_mut();
-        measure_and_write(tool, destinations, window, held, debug_files)?;
+        measure_and_write(tool, destinations, None, window, held, debug_files)?;
         if !window.is_to_go_on() || plan.iter().any(|planned| planned.path.is_none()) {
             return Ok(());
         }
@@ -226,6 +245,7 @@ fn record<Tool: StackTool>(
 fn measure_and_write<Tool: StackTool>(
     tool: &Tool,
     mut destinations: Destinations,
+    mut goroutines: Option<Goroutines>,
     window: &mut Window,
     command: Option<&mut HeldCommand>,
     debug_files: Option<&Arc<Fetcher>>,
@@ -243,7 +263,16 @@ fn measure_and_write<Tool: StackTool>(
     let is_whole = stacks.recorder.is_none() && !tool.removes_samples();
     let streams = stacks.timeline_least_ns.is_some() && is_whole;
     let streamed = streams.then(|| destinations.take_capture()).flatten();
-    let (collected, streamed) = measure(tool, window, command, &mut meta, streamed, debug_files)?;
+    let sampled = goroutines.as_mut();
+    let (collected, streamed) = measure(
+        tool,
+        window,
+        command,
+        sampled,
+        &mut meta,
+        streamed,
+        debug_files,
+    )?;
     if let (Some(start), Some(recorder)) = (collected.start_ns(), tool.stacks().recorder) {
         let stop = meta.window.start_ns + meta.window.length_ns;
         let measured_ns = meta.window.length_ns;
@@ -281,6 +310,9 @@ fn measure_and_write<Tool: StackTool>(
         capture.map_or(Ok(()), |it| it.finish(&named.profile, &named.timeline_keys))
     };
     finish(first)?;
+    if let Some(goroutines) = goroutines {
+        goroutines.write(&named.profile.meta, &options)?;
+    }
     let written = destinations.write(&named.profile, &options)?;
     finish(last)?;
     let left_out = written.iter().filter_map(Written::left_out);
@@ -301,6 +333,7 @@ fn measure<Tool: StackTool>(
     tool: &Tool,
     window: &mut Window,
     mut command: Option<&mut HeldCommand>,
+    goroutines: Option<&mut Goroutines>,
     meta: &mut Meta,
     capture: Option<Output>,
     debug_files: Option<&Arc<Fetcher>>,
@@ -363,6 +396,7 @@ fn measure<Tool: StackTool>(
             tool.header(&session)
         ));
     }
+    let sampling = goroutines.map(Goroutines::start).transpose()?;
     let end = command.as_deref().map(AsFd::as_fd);
     let mut watch = TargetWatch::new(&targets, &object);
     let mut triggers = Triggers::new(tool.stacks().recorder.as_ref());
@@ -375,6 +409,9 @@ fn measure<Tool: StackTool>(
         };
         Ok(triggers.check(&mut session, next))
     })?;
+    if let Some(goroutines) = sampling {
+        goroutines.finish();
+    }
     meta.window = meta::end_window(meta.window, start, stop);
     Ok((session.close(stop)?, streamed))
 }

@@ -51,6 +51,9 @@ pub struct Arguments {
     pub(crate) clocks: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) goroutines: cli::GoroutineFlags,
+
+    #[command(flatten)]
     pub(crate) duration: cli::DurationFlags,
 
     #[command(flatten)]
@@ -79,6 +82,8 @@ Examples:
   offcputime -p 1234 --per-process
                                   one stack root per process: comm-PID
   offcputime -k --state 2         kernel threads in uninterruptible waits
+  offcputime -p 1234 --goroutines goroutines.svg -o threads.svg 10
+                                  a Go program: its threads, and its goroutines
   offcputime -p 1234 --clocks clocks.tsv -o off.folded 30";
 
 impl Arguments {

@@ -3,7 +3,7 @@
 mod arguments;
 
 use bpf::types::Tally;
-use cli::{CommonFlags, Planned, StackTool};
+use cli::{CommonFlags, GoroutineFlags, Planned, StackTool};
 use collect::{ClockSession, StackChoice, WakersShown};
 use export::clocks::Clocks;
 use loader::{Kernel, LoadedObject, OpenObject, Result, Targets};
@@ -118,6 +118,10 @@ impl StackTool for Arguments {
         } else {
             WakersShown::No
         }
+    }
+
+    fn goroutines(&self) -> Option<&GoroutineFlags> {
+        Some(&self.goroutines)
     }
 
     fn more_outputs(&self) -> Vec<Planned> {
