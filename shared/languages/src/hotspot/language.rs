@@ -10,9 +10,12 @@ use profile::LanguageName;
 use super::layout::{self, Found, Machine};
 use super::step::Walker;
 use super::tables::{Addresses, Tables, VARIABLES};
+use super::threads::JavaThreadNames;
 use super::{compiled, method};
 use crate::chain::Frame;
-use crate::language::{Attached, CodeFrames, File, Function, Language, Layout, Pieces, Runtime};
+use crate::language::{
+    Attached, CodeFrames, File, Function, Language, Layout, Pieces, Runtime, ThreadNames,
+};
 use crate::reader::Reader;
 
 const NAME: LanguageName = LanguageName::new("java").unwrap();
@@ -115,6 +118,11 @@ impl Language for Java {
             frame.checksum,
         )?;
         Some(Arc::new(method))
+    }
+
+    fn thread_names(&self, attached: &Attached) -> Option<Box<dyn ThreadNames>> {
+        let machine: &Machine = attached.layout.as_ref()?.details()?;
+        Some(Box::new(JavaThreadNames::new(machine)?))
     }
 
     fn names_files(&self) -> bool {

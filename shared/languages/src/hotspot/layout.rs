@@ -3,6 +3,7 @@
 use bpf::types::headers::{hotspot_flags, hotspot_heap, hotspot_layout, hotspot_limits};
 
 use super::tables::{Tables, read_word};
+use super::threads::ThreadLayout;
 use crate::language::Pieces;
 
 const HOTSPOT_BLOCK_BYTES: hotspot_limits = hotspot_limits::HOTSPOT_BLOCK_BYTES;
@@ -86,6 +87,8 @@ pub(super) struct Machine {
     pub(super) debug_info: DebugInfo,
     /// Value that each byte of a compressed number exceeds its digit by.
     pub(super) number_base: u32,
+    /// Places of data on threads, if the tables have all of them.
+    pub(super) threads: Option<ThreadLayout>,
 }
 
 /// State of a virtual machine.
@@ -137,6 +140,7 @@ struct Offsets {
     blob_name: u16,
     blob_size: u16,
     block_length: BlockLength,
+    major: u32,
     machine: Machine,
 }
 
@@ -180,6 +184,7 @@ impl Offsets {
             compiled_method: tables.offset(&["CompiledMethod::_method", "nmethod::_method"])?,
             debug_info: debug_info(tables)?,
             number_base: u32::from(major >= FIRST_WITHOUT_ZEROS),
+            threads: None,
         };
         Some(Offsets {
             heap_memory: field("CodeHeap::_memory")?,
@@ -191,6 +196,7 @@ impl Offsets {
             blob_name: field("CodeBlob::_name")?,
             blob_size: field("CodeBlob::_size")?,
             block_length,
+            major,
             machine,
         })
     }
@@ -234,6 +240,8 @@ impl Offsets {
         self.find_entries(memory, tables);
         let layout = &self.machine.layout;
         let has_code = layout.interpreter_bytes > 0 && call_stub.wrapping_sub(start) < size;
+        // The machine makes its heap before the interpreter.
+        self.machine.threads = ThreadLayout::read(memory, tables, self.major);
         has_code.then(|| Found::Machine(Box::new(self.machine)))
     }
 

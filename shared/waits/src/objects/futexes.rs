@@ -3,13 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bpf::types::{LOCK_LANGUAGE_SHIFT, ObjectEvent};
+use bpf::types::{COMM_LENGTH, LOCK_LANGUAGE_SHIFT, ObjectEvent};
 use languages::{LANGUAGES, Language};
 use process::Process;
 use profile::{Detail, Reason, Table, Text, ThreadId, WaitKind};
 use symbolize::{Data, Symbolizer, Variable};
 
-use super::{comm, owner};
+use super::{comm, kernel_name, owner};
 
 /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
@@ -103,7 +103,12 @@ impl FutexPlaces {
     }
 
     /// Locates a futex on which a thread waited, and returns it.
-    pub(super) fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
+    pub(super) fn add(
+        &mut self,
+        event: &ObjectEvent,
+        symbolizer: &mut Symbolizer,
+        thread_name: impl Fn(ThreadId, &[u8; COMM_LENGTH]) -> Text,
+    ) -> Futex {
         let (process, address) = (owner(event), event.address);
         let language = event.operation >> LOCK_LANGUAGE_SHIFT;
         let operation = event.operation & ((1 << LOCK_LANGUAGE_SHIFT) - 1);
@@ -113,7 +118,7 @@ impl FutexPlaces {
         let locate = || symbolizer.locate_data(process, address);
         let holder = match event.tid {
             0 => None,
-            tid => self.thread(process.pid, tid),
+            tid => self.thread(process.pid, tid, thread_name),
         };
         let place = self.located.entry((process, address));
         Futex {
@@ -127,8 +132,14 @@ impl FutexPlaces {
         }
     }
 
-    fn thread(&self, pid: u32, tid: u32) -> Option<Holder> {
-        let name = comm(&format!("/proc/{pid}/task/{tid}/comm"))?;
+    fn thread(
+        &self,
+        pid: u32,
+        tid: u32,
+        thread_name: impl Fn(ThreadId, &[u8; COMM_LENGTH]) -> Text,
+    ) -> Option<Holder> {
+        let name = kernel_name(&format!("/proc/{pid}/task/{tid}/comm"))?;
+        let name = thread_name(ThreadId { pid, tid }, &name);
         let process = self.per_thread.then(|| comm(&format!("/proc/{pid}/comm")));
         Some(Holder {
             thread: self.per_thread.then_some(ThreadId { pid, tid }),
@@ -222,7 +233,10 @@ mod tests {
     #[test]
     fn arguments_tell_mutexes_and_joined_threads() {
         let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
-        let mut add = |address, value| places.add(&event(address, value), &mut symbolizer);
+        let mut add = |address, value| {
+            let name = |_, comm: &[u8; COMM_LENGTH]| profile::text::comm(comm);
+            places.add(&event(address, value), &mut symbolizer, name)
+        };
         let [mutex, counter, _, joined, other] = [
             add(0x1000, 2),
             add(0x2000, 2),

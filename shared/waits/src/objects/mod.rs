@@ -6,10 +6,10 @@ mod futexes;
 mod listeners;
 mod sockets;
 
-use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind};
+use bpf::types::{COMM_LENGTH, NO_OBJECT, ObjectEvent, ObjectKind};
 use loader::{Kernel, OpenObject, Result};
 use process::{Interner, Living, Process, Shares};
-use profile::{Peer, Resource, Text};
+use profile::{Peer, Resource, Text, ThreadId};
 use symbolize::Symbolizer;
 
 use listeners::Listeners;
@@ -60,8 +60,14 @@ impl Objects {
         }
     }
 
-    /// Adds a resource that a program sent, with facts that can be found only now.
-    pub fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) {
+    /// Adds a resource that a program sent, with facts that can be found only now. `thread_name`
+    /// returns the name of a thread, which has this name in the kernel.
+    pub fn add(
+        &mut self,
+        event: &ObjectEvent,
+        symbolizer: &mut Symbolizer,
+        thread_name: impl Fn(ThreadId, &[u8; COMM_LENGTH]) -> Text,
+    ) {
         if self.known.first(event.id).is_some() {
             return;
         }
@@ -72,7 +78,9 @@ impl Objects {
         }
         self.shares.take(event.pid, 1);
         let object = match ObjectKind(event.object) {
-            ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.add(event, symbolizer)),
+            ObjectKind::OBJECT_FUTEX => {
+                Object::Futex(self.places.add(event, symbolizer, thread_name))
+            }
             ObjectKind::OBJECT_FILE => Object::FromCall(files::file(event)),
             ObjectKind::OBJECT_MAPPED => Object::Mapped(files::file(event)),
             ObjectKind::OBJECT_SOCKET => {
@@ -160,8 +168,17 @@ fn boxed(name: &str) -> Box<str> {
 
 /// Reads the name of a thread or process from its file `comm`.
 fn comm(path: &str) -> Option<Text> {
-    let name = std::fs::read(path).ok()?;
-    Some(profile::text::comm(name.trim_ascii_end()))
+    Some(profile::text::comm(&kernel_name(path)?))
+}
+
+/// Reads the name of a thread or process in the kernel's format.
+fn kernel_name(path: &str) -> Option<[u8; COMM_LENGTH]> {
+    let mut name = std::fs::read(path).ok()?;
+    name.pop_if(|last| *last == b'\n');
+    let mut comm = [0; COMM_LENGTH];
+    let length = name.len().min(COMM_LENGTH - 1);
+    comm[..length].copy_from_slice(&name[..length]);
+    Some(comm)
 }
 
 /// Returns the process to which the file descriptors and addresses of an event belong.
