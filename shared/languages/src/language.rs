@@ -260,6 +260,9 @@ pub trait ThreadNames: Debug + Send {
         found: &mut dyn FnMut(FoundThread<'_>),
     ) -> Option<()>;
 
+    /// Returns the name of the class at `class`, to which an object led on which a thread waited.
+    fn class_name(&self, memory: &ProcessMemory, class: u64) -> Option<String>;
+
     /// Returns whether a name counts only if the kernel's name is its beginning, because the
     /// memory of names can change while they are read.
     fn must_extend_comm(&self) -> bool;

@@ -75,8 +75,7 @@ impl Inbox<'_> {
                     objects,
                     ..
                 } = &mut self.stores;
-                let name = |thread, comm: &Comm| names.printed(thread, comm);
-                objects.add(event, &mut stacks.symbolizer, name);
+                objects.add(event, &mut stacks.symbolizer, names);
             }),
             // EVENT_COUNTS_FILLING, EVENT_MOVED and EVENT_NEWCOMER only wake user space.
             _ => {}

@@ -13,6 +13,7 @@ use languages::{FoundThread, ThreadNames};
 use process::{InnerThreads, Living, Process, ProcessMemory};
 use profile::{Text, ThreadId};
 use unwind_tables::MappedRuntime;
+use waits::Runtimes;
 
 /// Interval between searches for new threads.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -148,6 +149,19 @@ impl RuntimeNames {
     /// Forgets the runtimes of processes that have ended, but not the names of their threads.
     pub(crate) fn forget_ended(&mut self, living: &Living) {
         self.runtimes.retain(|pid, _| living.has(*pid));
+    }
+}
+
+impl Runtimes for RuntimeNames {
+    fn thread_name(&self, thread: ThreadId, comm: &Comm) -> Text {
+        self.printed(thread, comm)
+    }
+
+    fn class_name(&self, process: Process, class: u64) -> Option<Text> {
+        let named = self.runtimes.get(&process.pid)?;
+        let is_same = named.process == process;
+        let name = is_same.then(|| named.reader.class_name(&named.memory, class))??;
+        Some(profile::text::function(&name).as_ref().into())
     }
 }
 

@@ -79,6 +79,16 @@ impl Compression {
     }
 }
 
+/// Place of the class in an object, for programs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClassPlace {
+    pub(super) offset: u16,
+    pub(super) base: u64,
+    pub(super) shift: u16,
+    /// True if the object has the address of the class.
+    pub(super) is_address: bool,
+}
+
 /// Heap of a virtual machine.
 #[derive(Clone, Debug)]
 pub(super) struct Heap {
@@ -167,6 +177,23 @@ impl Heap {
             },
             is_colored: is_z && major >= 21 && flags.get("ZGenerational").unwrap_or(major >= 23),
             moves_any_time: is_z || is_set("UseShenandoahGC"),
+        })
+    }
+
+    /// Returns where an object has its class, if programs can read it.
+    pub(super) fn class_place(&self) -> Option<ClassPlace> {
+        let classes = match self.header {
+            Header::Word => None,
+            Header::HalfWord => Some(self.classes?),
+            Header::Compact => return None,
+        };
+        // Programs know no colors.
+        (!self.is_colored).then_some(())?;
+        Some(ClassPlace {
+            offset: self.klass,
+            base: classes.map_or(0, |classes| classes.base),
+            shift: u16::try_from(classes.map_or(0, |classes| classes.shift)).ok()?,
+            is_address: classes.is_none(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bpf::types::headers;
 use plain::Plain;
 use process::ProcessMemory;
-use profile::LanguageName;
+use profile::{Detail, LanguageName};
 
 use super::layout::{self, Found, Machine};
 use super::step::Walker;
@@ -16,6 +16,7 @@ use crate::chain::Frame;
 use crate::language::{
     Attached, CodeFrames, File, Function, Language, Layout, Pieces, Runtime, ThreadNames,
 };
+use crate::locks::Locks;
 use crate::reader::Reader;
 
 const NAME: LanguageName = LanguageName::new("java").unwrap();
@@ -125,6 +126,10 @@ impl Language for Java {
         Some(Box::new(JavaThreadNames::new(machine)?))
     }
 
+    fn locks(&self) -> &'static Locks {
+        &LOCKS
+    }
+
     fn names_files(&self) -> bool {
         false
     }
@@ -138,6 +143,12 @@ impl Language for Java {
         function.starts_with("java.lang.Thread.run")
     }
 }
+
+/// The programs recognise threads that enter monitors.
+const LOCKS: Locks = Locks {
+    shared: Some(Detail::JavaMonitor),
+    ..Locks::NONE
+};
 
 /// Layout, in the format of `bpf/include/languages/hotspot.h`.
 #[repr(transparent)]

@@ -3,7 +3,7 @@
 use bpf::types::headers::{hotspot_flags, hotspot_heap, hotspot_layout, hotspot_limits};
 
 use super::tables::{Tables, read_word};
-use super::threads::ThreadLayout;
+use super::threads::{ThreadLayout, add_monitors};
 use crate::language::Pieces;
 
 const HOTSPOT_BLOCK_BYTES: hotspot_limits = hotspot_limits::HOTSPOT_BLOCK_BYTES;
@@ -241,7 +241,11 @@ impl Offsets {
         let layout = &self.machine.layout;
         let has_code = layout.interpreter_bytes > 0 && call_stub.wrapping_sub(start) < size;
         // The machine makes its heap before the interpreter.
-        self.machine.threads = ThreadLayout::read(memory, tables, self.major);
+        let threads = ThreadLayout::read(memory, tables, self.major);
+        if let Some(threads) = &threads {
+            add_monitors(memory, tables, threads, &mut self.machine.layout);
+        }
+        self.machine.threads = threads;
         has_code.then(|| Found::Machine(Box::new(self.machine)))
     }
 
@@ -401,6 +405,7 @@ fn code_layout(tables: &Tables, is_8: bool) -> Option<hotspot_layout> {
         const_method_bytes: tables.size("ConstMethod")?,
         code_size: field(&["ConstMethod::_code_size"])?,
         bytecode_slot: if is_8 { -7 } else { -8 },
+        thread_key: hotspot_limits::HOTSPOT_NO_KEY.0,
         ..hotspot_layout::default()
     };
     let last = [

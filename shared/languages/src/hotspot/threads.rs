@@ -4,10 +4,13 @@ use std::collections::HashSet;
 
 use process::ProcessMemory;
 
+use bpf::types::headers::{hotspot_flags, hotspot_layout};
+
 use super::heap::{Classes, Heap};
 use super::layout::Machine;
 use super::tables::{Tables, read_word};
 use crate::language::{FoundThread, Pieces, ThreadNames};
+use crate::pthread_values::first_values;
 
 /// Maximum number of threads of a machine that are read.
 const MAX_THREADS: usize = 16 << 10;
@@ -111,6 +114,91 @@ impl ThreadLayout {
     }
 }
 
+/// Adds the places of monitors and of their holders to the layout for programs. Without them
+/// programs find no monitors.
+pub(super) fn add_monitors(
+    memory: &dyn Pieces,
+    tables: &Tables,
+    threads: &ThreadLayout,
+    layout: &mut hotspot_layout,
+) -> Option<()> {
+    /// First version with handles in monitors, by a field that appeared then.
+    const HANDLE: &str = "ObjectMonitor::_next_om";
+    let field = |names: &[&str]| tables.offset(names);
+    let pthread_id = field(&["OSThread::_pthread_id"])?;
+    let key = find_key(memory, threads, pthread_id)?;
+    let mut flags = layout.flags;
+    let set = |flags: &mut u16, flag: hotspot_flags| *flags |= flag.0 as u16;
+    let mut monitors = *layout;
+    match threads.list {
+        List::Array {
+            list,
+            length,
+            threads,
+        } => {
+            (monitors.threads, monitors.list_length, monitors.list_array) = (list, length, threads);
+        }
+        List::Chain { first, next, .. } => {
+            set(&mut flags, hotspot_flags::HOTSPOT_THREADS_ARE_CHAIN);
+            (monitors.threads, monitors.next_thread) = (first, next);
+        }
+    }
+    let of_thread = |field: &str| {
+        let names = [format!("JavaThread::{field}"), format!("Thread::{field}")];
+        tables.offset(&names.each_ref().map(String::as_str))
+    };
+    monitors.system_thread = threads.system_thread;
+    monitors.thread_id = threads.thread_id;
+    monitors.pthread_id = pthread_id;
+    monitors.stack_base = of_thread("_stack_base")?;
+    let size = of_thread("_stack_size")?;
+    monitors.pending_monitor = of_thread("_current_pending_monitor")?;
+    monitors.waiting_monitor = of_thread("_current_waiting_monitor")?;
+    monitors.owner_id = of_thread("_monitor_owner_id").unwrap_or(0);
+    if let Some(locks) = of_thread("_lock_stack") {
+        let inner = |name: &str| field(&[name]);
+        if let (Some(top), Some(base)) = (inner("LockStack::_top"), inner("LockStack::_base[0]")) {
+            monitors.lock_stack_top = locks.checked_add(top)?;
+            monitors.lock_stack = locks.checked_add(base)?;
+        }
+    }
+    monitors.monitor_owner = field(&["ObjectMonitor::_owner"])?;
+    monitors.monitor_object = field(&["ObjectMonitor::_object"])?;
+    if field(&[HANDLE]).is_some() {
+        set(&mut flags, hotspot_flags::HOTSPOT_OBJECT_HAS_HANDLE);
+    }
+    if let Some(class) = threads.heap.class_place() {
+        monitors.class_offset = class.offset;
+        monitors.class_base = class.base;
+        monitors.class_shift = class.shift;
+        if class.is_address {
+            set(&mut flags, hotspot_flags::HOTSPOT_CLASS_IS_ADDRESS);
+        }
+    }
+    monitors.flags = flags;
+    monitors.thread_key = key;
+    if size == monitors.stack_base.checked_add(8)? {
+        *layout = monitors;
+    }
+    Some(())
+}
+
+/// Returns the key of `pthread_setspecific` under which each thread of the machine keeps itself.
+/// `None` if no thread does, or the C library is another one than glibc.
+fn find_key(memory: &dyn Pieces, layout: &ThreadLayout, pthread_id: u16) -> Option<u32> {
+    /// Threads that are looked at.
+    const MOST: usize = 8;
+    let own = |thread: u64| {
+        let system = read_word(memory, thread.checked_add(layout.system_thread.into())?)?;
+        let pointer = read_word(memory, system.checked_add(pthread_id.into())?)?;
+        let values = first_values(memory, pointer)?;
+        let key = values.iter().position(|value| *value == thread)?;
+        u32::try_from(key).ok()
+    };
+    let threads = layout.threads(memory)?;
+    threads.into_iter().take(MOST).find_map(own)
+}
+
 /// Reader of the names of a machine's threads.
 #[derive(Debug)]
 pub(super) struct JavaThreadNames {
@@ -181,6 +269,30 @@ fn read_string(
     (of.1.reference(memory, place)? == string).then_some(text)
 }
 
+/// Returns the name of a class as Java writes it: `shop.Account`, or `byte[]`.
+fn java_name(name: &str) -> String {
+    let element = name.trim_start_matches('[');
+    let dimensions = name.len() - element.len();
+    let inner = element
+        .strip_prefix('L')
+        .and_then(|inner| inner.strip_suffix(';'));
+    let element = match (dimensions, element, inner) {
+        (0, name, _) | (_, _, Some(name)) => name,
+        (_, "B", _) => "byte",
+        (_, "C", _) => "char",
+        (_, "D", _) => "double",
+        (_, "F", _) => "float",
+        (_, "I", _) => "int",
+        (_, "J", _) => "long",
+        (_, "S", _) => "short",
+        (_, "Z", _) => "boolean",
+        (_, other, _) => other,
+    };
+    // A hidden class has its address behind its name.
+    let element = element.replace('/', ".").replacen("+0x", "/0x", 1);
+    element + &"[]".repeat(dimensions)
+}
+
 impl ThreadNames for JavaThreadNames {
     fn read(
         &mut self,
@@ -225,7 +337,26 @@ impl ThreadNames for JavaThreadNames {
         Some(())
     }
 
+    fn class_name(&self, memory: &ProcessMemory, class: u64) -> Option<String> {
+        let name = Heap::class_name(memory, &self.machine, class)?;
+        Some(java_name(&name))
+    }
+
     fn must_extend_comm(&self) -> bool {
         self.layout.heap.moves_any_time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_written_as_in_java() {
+        assert_eq!(java_name("shop/Account$Row"), "shop.Account$Row");
+        assert_eq!(java_name("[[Lshop/Account;"), "shop.Account[][]");
+        assert_eq!(java_name("[B"), "byte[]");
+        assert_eq!(java_name("a/B$$Lambda+0x12"), "a.B$$Lambda/0x12");
+        assert_eq!(java_name("["), "[]");
     }
 }

@@ -3,13 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bpf::types::{COMM_LENGTH, LOCK_LANGUAGE_SHIFT, ObjectEvent};
+use bpf::types::{LOCK_LANGUAGE_SHIFT, ObjectEvent};
 use languages::{LANGUAGES, Language};
 use process::Process;
 use profile::{Detail, Reason, Table, Text, ThreadId, WaitKind};
 use symbolize::{Data, Symbolizer, Variable};
 
-use super::{comm, kernel_name, owner};
+use super::{Runtimes, comm, kernel_name, owner};
 
 /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
@@ -34,6 +34,8 @@ pub(crate) struct Futex {
     holder: Option<Holder>,
     /// True if the lock has a condition variable, like the lock of an interpreter.
     has_condition: bool,
+    /// Class of the object on which the thread waited, if a runtime has such objects.
+    class: Option<Text>,
     /// Number of the language whose threads share the lock, if a program is certain of it; else 0.
     language: u32,
 }
@@ -67,6 +69,11 @@ impl Futex {
             pid: self.process.pid,
             tid: self.value,
         }
+    }
+
+    /// Returns the class of the object on which the thread waited.
+    pub(crate) fn class(&self) -> Option<&Text> {
+        self.class.as_ref()
     }
 
     /// Returns whether a program is certain that the futex is a lock of a runtime. Such a lock is
@@ -107,7 +114,7 @@ impl FutexPlaces {
         &mut self,
         event: &ObjectEvent,
         symbolizer: &mut Symbolizer,
-        thread_name: impl Fn(ThreadId, &[u8; COMM_LENGTH]) -> Text,
+        runtimes: &dyn Runtimes,
     ) -> Futex {
         let (process, address) = (owner(event), event.address);
         let language = event.operation >> LOCK_LANGUAGE_SHIFT;
@@ -118,7 +125,7 @@ impl FutexPlaces {
         let locate = || symbolizer.locate_data(process, address);
         let holder = match event.tid {
             0 => None,
-            tid => self.thread(process.pid, tid, thread_name),
+            tid => self.thread(process.pid, tid, runtimes),
         };
         let place = self.located.entry((process, address));
         Futex {
@@ -128,6 +135,9 @@ impl FutexPlaces {
             data: *place.or_insert_with(locate),
             holder,
             has_condition: operation == WAIT_BITSET,
+            class: (event.class != 0)
+                .then(|| runtimes.class_name(process, event.class))
+                .flatten(),
             language,
         }
     }
@@ -136,10 +146,10 @@ impl FutexPlaces {
         &self,
         pid: u32,
         tid: u32,
-        thread_name: impl Fn(ThreadId, &[u8; COMM_LENGTH]) -> Text,
+        runtimes: &dyn Runtimes,
     ) -> Option<Holder> {
         let name = kernel_name(&format!("/proc/{pid}/task/{tid}/comm"))?;
-        let name = thread_name(ThreadId { pid, tid }, &name);
+        let name = runtimes.thread_name(ThreadId { pid, tid }, &name);
         let process = self.per_thread.then(|| comm(&format!("/proc/{pid}/comm")));
         Some(Holder {
             thread: self.per_thread.then_some(ThreadId { pid, tid }),
@@ -213,12 +223,26 @@ impl FutexPlaces {
 
 #[cfg(test)]
 mod tests {
+    use bpf::types::COMM_LENGTH;
+
     use super::*;
 
     const PROCESS: Process = Process {
         pid: u32::MAX,
         instance: 1,
     };
+
+    struct NoRuntimes;
+
+    impl Runtimes for NoRuntimes {
+        fn thread_name(&self, _thread: ThreadId, comm: &[u8; COMM_LENGTH]) -> Text {
+            profile::text::comm(comm)
+        }
+
+        fn class_name(&self, _process: Process, _class: u64) -> Option<Text> {
+            None
+        }
+    }
 
     fn event(address: u64, value: u32) -> ObjectEvent {
         ObjectEvent {
@@ -234,8 +258,7 @@ mod tests {
     fn arguments_tell_mutexes_and_joined_threads() {
         let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
         let mut add = |address, value| {
-            let name = |_, comm: &[u8; COMM_LENGTH]| profile::text::comm(comm);
-            places.add(&event(address, value), &mut symbolizer, name)
+            places.add(&event(address, value), &mut symbolizer, &NoRuntimes)
         };
         let [mutex, counter, _, joined, other] = [
             add(0x1000, 2),

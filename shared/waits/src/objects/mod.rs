@@ -22,6 +22,15 @@ const MAX_KEPT: usize = 1 << 16;
 /// [`bpf::types::STACK_MISSED`].
 const OTHER: u64 = 1;
 
+/// Facts that runtimes of languages have about the threads and objects of their processes.
+pub trait Runtimes {
+    /// Returns the name of a thread, as it is printed. `comm` is the kernel's name.
+    fn thread_name(&self, thread: ThreadId, comm: &[u8; COMM_LENGTH]) -> Text;
+
+    /// Returns the name of the class at an address in a process; `None` if it cannot be read.
+    fn class_name(&self, process: Process, class: u64) -> Option<Text>;
+}
+
 /// Resources that programs have sent, by ID.
 pub struct Objects {
     known: Interner<Object, ()>,
@@ -60,13 +69,13 @@ impl Objects {
         }
     }
 
-    /// Adds a resource that a program sent, with facts that can be found only now. `thread_name`
-    /// returns the name of a thread, which has this name in the kernel.
+    /// Adds a resource that a program sent, with facts that can be found only now. `runtimes`
+    /// are those of all processes.
     pub fn add(
         &mut self,
         event: &ObjectEvent,
         symbolizer: &mut Symbolizer,
-        thread_name: impl Fn(ThreadId, &[u8; COMM_LENGTH]) -> Text,
+        runtimes: &dyn Runtimes,
     ) {
         if self.known.first(event.id).is_some() {
             return;
@@ -79,7 +88,7 @@ impl Objects {
         self.shares.take(event.pid, 1);
         let object = match ObjectKind(event.object) {
             ObjectKind::OBJECT_FUTEX => {
-                Object::Futex(self.places.add(event, symbolizer, thread_name))
+                Object::Futex(self.places.add(event, symbolizer, runtimes))
             }
             ObjectKind::OBJECT_FILE => Object::FromCall(files::file(event)),
             ObjectKind::OBJECT_MAPPED => Object::Mapped(files::file(event)),

@@ -252,9 +252,12 @@ fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
     }
 }
 
-/// Returns whether a wait is for the lock that all threads of a runtime share.
+/// Returns whether a wait is for a lock whose holder the runtime knows.
 fn is_for_shared_lock(kind: WaitKind) -> bool {
-    kind.reason == Reason::Lock && matches!(kind.detail, Detail::Gil | Detail::Gvl)
+    kind.reason == Reason::Lock && matches!(
+            kind.detail,
+            Detail::Gil | Detail::Gvl | Detail::JavaMonitor
+        )
 }
 
 /// Returns whether a wait is for the resource of the system call, and not for an obstacle such as a
@@ -287,6 +290,11 @@ fn futex_resource<Key>(
     kind: WaitKind,
 ) -> Option<Resource> {
     let places = place.objects.places();
+    if let Some(class) = futex.class()
+        && kind.detail == Detail::JavaMonitor
+    {
+        return Some(Resource::Object(profile.names.id(class.clone())));
+    }
     let found = match kind.reason {
         // The lock of an interpreter has several words. None of them alone is the lock.
         Reason::Lock if futex.is_in_runtime() => return None,
