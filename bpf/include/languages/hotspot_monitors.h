@@ -16,6 +16,8 @@
 
 /* Value of ObjectMonitor::_owner: a thread that is in no other field. */
 #define HOTSPOT_OWNER_ANONYMOUS 1
+/* Bit of an object's mark: the rest is the address of the monitor. */
+#define HOTSPOT_MARK_OF_MONITOR 2
 /* Value of ObjectMonitor::_owner: the machine takes the monitor back. */
 #define HOTSPOT_OWNER_DEFLATING (~0ULL)
 
@@ -23,6 +25,7 @@
 struct hotspot_wait {
 	/* Address of the thread. */
 	u64 thread;
+	u64 monitor;
 	u64 owner;
 	/* Object of the monitor; 0 if unknown. */
 	u64 object;
@@ -50,6 +53,7 @@ static __always_inline bool hotspot_wait(struct hotspot_layout *layout,
 			wait->thread + layout->waiting_monitor) ||
 	     !monitor))
 		return false;
+	wait->monitor = monitor;
 	if (!read_user(&wait->owner, sizeof(wait->owner),
 		       monitor + layout->monitor_owner))
 		return false;
@@ -77,6 +81,18 @@ static __always_inline u32 hotspot_thread_id(struct hotspot_layout *layout,
 	    !read_user(&id, sizeof(id), system + layout->thread_id))
 		return 0;
 	return id;
+}
+
+/*
+ * Returns whether the monitor's object leads back to the monitor. Threads of the machine
+ * itself have other data where a thread of Java has its monitor.
+ */
+static __always_inline bool hotspot_is_monitor(struct hotspot_wait *wait)
+{
+	u64 mark;
+
+	return wait->object && read_user(&mark, sizeof(mark), wait->object) &&
+	       mark == (wait->monitor | HOTSPOT_MARK_OF_MONITOR);
 }
 
 /* Returns whether the thread at @thread holds the monitor of @wait. */
@@ -121,25 +137,30 @@ static __always_inline u32 hotspot_lock_holder(struct language_layout *of_machin
 		LAYOUT_OF(of_machine, struct hotspot_layout);
 	bool is_chain = layout->flags & HOTSPOT_THREADS_ARE_CHAIN;
 	struct hotspot_wait wait = {};
-	u64 thread = 0, list = 0;
+	u64 thread = 0, list = 0, holder = 0;
 	u32 id, length = HOTSPOT_THREADS;
+	bool is_java = false, has_holder;
 
 	if (!hotspot_wait(layout, &wait) || !wait.is_pending)
 		return 0;
-	if (!wait.owner || wait.owner == HOTSPOT_OWNER_DEFLATING)
+	/* Without an owner the monitor passes to the next thread. */
+	has_holder = wait.owner && wait.owner != HOTSPOT_OWNER_DEFLATING;
+	is_java = hotspot_is_monitor(&wait);
+	if (is_java && !has_holder)
 		return LOCK_IS_CERTAIN;
-	if (!layout->owner_id && wait.owner != HOTSPOT_OWNER_ANONYMOUS) {
+	if (is_java && !layout->owner_id &&
+	    wait.owner != HOTSPOT_OWNER_ANONYMOUS) {
 		id = hotspot_thread_id(layout, wait.owner);
 		if (id)
 			return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 	}
 	if (!read_user(&list, sizeof(list), layout->threads))
-		return LOCK_IS_CERTAIN;
+		return is_java ? LOCK_IS_CERTAIN : 0;
 	thread = list;
 	if (!is_chain &&
 	    (!read_user(&length, sizeof(length), list + layout->list_length) ||
 	     !read_user(&list, sizeof(list), list + layout->list_array)))
-		return LOCK_IS_CERTAIN;
+		return is_java ? LOCK_IS_CERTAIN : 0;
 	for (u32 i = 0; i < HOTSPOT_THREADS; i++) {
 		if (i >= length)
 			break;
@@ -150,13 +171,17 @@ static __always_inline u32 hotspot_lock_holder(struct language_layout *of_machin
 			break;
 		if (!thread)
 			break;
-		if (thread != wait.thread &&
-		    hotspot_holds(layout, &wait, thread)) {
-			id = hotspot_thread_id(layout, thread);
-			return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
-		}
+		if (thread == wait.thread)
+			is_java = true;
+		else if (has_holder && hotspot_holds(layout, &wait, thread))
+			holder = thread;
+		if (is_java && (holder || !has_holder))
+			break;
 	}
-	return LOCK_IS_CERTAIN;
+	if (!is_java)
+		return 0;
+	id = holder ? hotspot_thread_id(layout, holder) : 0;
+	return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 }
 
 /*

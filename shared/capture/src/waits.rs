@@ -378,6 +378,6 @@ enums! {
     Idleness, idleness, put_idleness: Unknown Waiting Idle Dormant;
     Reason, reason, put_reason:
         Unknown Lock KernelLock Condition Child Events Network LocalIpc DiskRead DiskWrite
-        PageFault Memory Throttle Sleep Stopped Device Kernel;
+        PageFault Memory Throttle Sleep Stopped Device Kernel Runtime;
     Transport, transport, put_transport: Stream Datagram Packet;
 }

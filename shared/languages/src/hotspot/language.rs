@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bpf::types::headers;
 use plain::Plain;
 use process::ProcessMemory;
-use profile::{Detail, LanguageName};
+use profile::LanguageName;
 
 use super::layout::{self, Found, Machine};
 use super::step::Walker;
 use super::tables::{Addresses, Tables, VARIABLES};
+use super::locks::LOCKS;
 use super::threads::JavaThreadNames;
 use super::{compiled, method};
 use crate::chain::Frame;
@@ -143,12 +144,6 @@ impl Language for Java {
         function.starts_with("java.lang.Thread.run")
     }
 }
-
-/// The programs recognise threads that enter monitors.
-const LOCKS: Locks = Locks {
-    shared: Some(Detail::JavaMonitor),
-    ..Locks::NONE
-};
 
 /// Layout, in the format of `bpf/include/languages/hotspot.h`.
 #[repr(transparent)]

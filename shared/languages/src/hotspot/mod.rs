@@ -12,6 +12,7 @@ mod compiled;
 mod heap;
 mod language;
 mod layout;
+mod locks;
 mod method;
 mod step;
 mod symbol;

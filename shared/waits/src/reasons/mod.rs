@@ -135,6 +135,9 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
                 .and_then(|futex| places.kind_by_arguments(futex, lived))
         };
         let kind = by_state.unwrap_or_else(|| kind(seen, names(profile, stack.user), by_arguments));
+        if kind.reason == Reason::Runtime {
+            return kind;
+        }
         // A stripped interpreter has no functions that show the lock of its threads.
         let may_be_shared = is_for_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
         let futex = place.futex().filter(|_| may_be_shared);
