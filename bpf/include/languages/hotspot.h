@@ -118,7 +118,7 @@ enum hotspot_limits {
 	/* Value of hotspot_layout.thread_key. */
 	HOTSPOT_NO_KEY = 0xffff,
 	/* Maximum number of threads among which a holder is searched. */
-	HOTSPOT_THREADS = 256,
+	HOTSPOT_THREADS = 128,
 	/* Objects that a thread can lock without monitors: LockStack::CAPACITY. */
 	HOTSPOT_LOCK_STACK = 8,
 	/* Capacity for the beginning of a block. */

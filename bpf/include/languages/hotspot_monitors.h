@@ -99,7 +99,8 @@ static __always_inline bool hotspot_is_monitor(struct hotspot_wait *wait)
 static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
 					  struct hotspot_wait *wait, u64 thread)
 {
-	u64 words[2], locked, low = layout->lock_stack;
+	u64 words[2], locks[HOTSPOT_LOCK_STACK], locked;
+	u64 low = layout->lock_stack;
 	u32 top;
 
 	if (wait->owner == HOTSPOT_OWNER_ANONYMOUS) {
@@ -107,15 +108,14 @@ static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
 		    !read_user(&top, sizeof(top),
 			       thread + layout->lock_stack_top))
 			return false;
-		for (u32 i = 0; i < HOTSPOT_LOCK_STACK; i++) {
-			if (low + i * sizeof(u64) >= top)
-				return false;
-			if (read_user(&locked, sizeof(locked),
-				      thread + low + i * sizeof(u64)) &&
-			    locked == wait->object)
-				return true;
-		}
-		return false;
+		if (!read_user(locks, sizeof(locks), thread + low))
+			return false;
+		locked = 0;
+#pragma unroll
+		for (u32 i = 0; i < HOTSPOT_LOCK_STACK; i++)
+			locked |= low + i * sizeof(u64) < top &&
+				  locks[i] == wait->object;
+		return locked;
 	}
 	if (layout->owner_id)
 		return read_user(&locked, sizeof(locked),
@@ -124,6 +124,20 @@ static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
 	/* The size of the stack follows its base, which is the highest address. */
 	return read_user(words, sizeof(words), thread + layout->stack_base) &&
 	       words[0] - wait->owner - 1 < words[1];
+}
+
+/* Reads the thread with the number @i in @list, or behind @thread in a chain. */
+static __always_inline bool hotspot_next_thread(struct hotspot_layout *layout,
+						bool is_chain, u64 list, u32 i,
+						u64 *thread)
+{
+	u64 at = is_chain ? *thread + layout->next_thread :
+			    list + i * sizeof(u64);
+
+	/* A chain begins with its first thread. */
+	if (is_chain && !i)
+		return *thread;
+	return read_user(thread, sizeof(*thread), at) && *thread;
 }
 
 /*
@@ -137,7 +151,7 @@ static __always_inline u32 hotspot_lock_holder(struct language_layout *of_machin
 		LAYOUT_OF(of_machine, struct hotspot_layout);
 	bool is_chain = layout->flags & HOTSPOT_THREADS_ARE_CHAIN;
 	struct hotspot_wait wait = {};
-	u64 thread = 0, list = 0, holder = 0;
+	u64 thread = 0, list = 0, holder = 0, first;
 	u32 id, length = HOTSPOT_THREADS;
 	bool is_java = false, has_holder;
 
@@ -161,25 +175,27 @@ static __always_inline u32 hotspot_lock_holder(struct language_layout *of_machin
 	    (!read_user(&length, sizeof(length), list + layout->list_length) ||
 	     !read_user(&list, sizeof(list), list + layout->list_array)))
 		return is_java ? LOCK_IS_CERTAIN : 0;
+	first = thread;
 	for (u32 i = 0; i < HOTSPOT_THREADS; i++) {
-		if (i >= length)
-			break;
-		if (is_chain ? i && !read_user(&thread, sizeof(thread),
-					       thread + layout->next_thread) :
-			       !read_user(&thread, sizeof(thread),
-					  list + i * sizeof(u64)))
-			break;
-		if (!thread)
+		if (is_java || i >= length ||
+		    !hotspot_next_thread(layout, is_chain, list, i, &thread))
 			break;
 		if (thread == wait.thread)
 			is_java = true;
-		else if (has_holder && hotspot_holds(layout, &wait, thread))
-			holder = thread;
-		if (is_java && (holder || !has_holder))
-			break;
 	}
 	if (!is_java)
 		return 0;
+	thread = first;
+	for (u32 i = 0; i < HOTSPOT_THREADS; i++) {
+		if (!has_holder || i >= length ||
+		    !hotspot_next_thread(layout, is_chain, list, i, &thread))
+			break;
+		if (thread != wait.thread &&
+		    hotspot_holds(layout, &wait, thread)) {
+			holder = thread;
+			break;
+		}
+	}
 	id = holder ? hotspot_thread_id(layout, holder) : 0;
 	return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 }

@@ -99,5 +99,6 @@ public class Monitors {
             Thread.sleep(10);
         }
         Files.write(Path.of(arguments[0]), rows);
+        System.out.println("done");
     }
 }

@@ -8,9 +8,9 @@ use process::ProcessMemory;
 use profile::LanguageName;
 
 use super::layout::{self, Found, Machine};
+use super::locks::LOCKS;
 use super::step::Walker;
 use super::tables::{Addresses, Tables, VARIABLES};
-use super::locks::LOCKS;
 use super::threads::JavaThreadNames;
 use super::{compiled, method};
 use crate::chain::Frame;

@@ -142,12 +142,7 @@ impl FutexPlaces {
         }
     }
 
-    fn thread(
-        &self,
-        pid: u32,
-        tid: u32,
-        runtimes: &dyn Runtimes,
-    ) -> Option<Holder> {
+    fn thread(&self, pid: u32, tid: u32, runtimes: &dyn Runtimes) -> Option<Holder> {
         let name = kernel_name(&format!("/proc/{pid}/task/{tid}/comm"))?;
         let name = runtimes.thread_name(ThreadId { pid, tid }, &name);
         let process = self.per_thread.then(|| comm(&format!("/proc/{pid}/comm")));
@@ -257,9 +252,8 @@ mod tests {
     #[test]
     fn arguments_tell_mutexes_and_joined_threads() {
         let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
-        let mut add = |address, value| {
-            places.add(&event(address, value), &mut symbolizer, &NoRuntimes)
-        };
+        let mut add =
+            |address, value| places.add(&event(address, value), &mut symbolizer, &NoRuntimes);
         let [mutex, counter, _, joined, other] = [
             add(0x1000, 2),
             add(0x2000, 2),

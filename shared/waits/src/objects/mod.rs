@@ -87,9 +87,7 @@ impl Objects {
         }
         self.shares.take(event.pid, 1);
         let object = match ObjectKind(event.object) {
-            ObjectKind::OBJECT_FUTEX => {
-                Object::Futex(self.places.add(event, symbolizer, runtimes))
-            }
+            ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.add(event, symbolizer, runtimes)),
             ObjectKind::OBJECT_FILE => Object::FromCall(files::file(event)),
             ObjectKind::OBJECT_MAPPED => Object::Mapped(files::file(event)),
             ObjectKind::OBJECT_SOCKET => {

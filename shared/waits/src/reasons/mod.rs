@@ -257,10 +257,8 @@ fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
 
 /// Returns whether a wait is for a lock whose holder the runtime knows.
 fn is_for_shared_lock(kind: WaitKind) -> bool {
-    kind.reason == Reason::Lock && matches!(
-            kind.detail,
-            Detail::Gil | Detail::Gvl | Detail::JavaMonitor
-        )
+    kind.reason == Reason::Lock
+        && matches!(kind.detail, Detail::Gil | Detail::Gvl | Detail::JavaMonitor)
 }
 
 /// Returns whether a wait is for the resource of the system call, and not for an obstacle such as a
