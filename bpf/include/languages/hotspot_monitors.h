@@ -99,8 +99,7 @@ static __always_inline bool hotspot_is_monitor(struct hotspot_wait *wait)
 static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
 					  struct hotspot_wait *wait, u64 thread)
 {
-	u64 words[2], locks[HOTSPOT_LOCK_STACK], locked;
-	u64 low = layout->lock_stack;
+	u64 words[2], locked, low = layout->lock_stack;
 	u32 top;
 
 	if (wait->owner == HOTSPOT_OWNER_ANONYMOUS) {
@@ -108,14 +107,15 @@ static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
 		    !read_user(&top, sizeof(top),
 			       thread + layout->lock_stack_top))
 			return false;
-		if (!read_user(locks, sizeof(locks), thread + low))
-			return false;
-		locked = 0;
-#pragma unroll
-		for (u32 i = 0; i < HOTSPOT_LOCK_STACK; i++)
-			locked |= low + i * sizeof(u64) < top &&
-				  locks[i] == wait->object;
-		return locked;
+		for (u32 i = 0; i < HOTSPOT_LOCK_STACK; i++) {
+			if (low + i * sizeof(u64) >= top)
+				return false;
+			if (read_user(&locked, sizeof(locked),
+				      thread + low + i * sizeof(u64)) &&
+			    locked == wait->object)
+				return true;
+		}
+		return false;
 	}
 	if (layout->owner_id)
 		return read_user(&locked, sizeof(locked),
@@ -124,20 +124,6 @@ static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
 	/* The size of the stack follows its base, which is the highest address. */
 	return read_user(words, sizeof(words), thread + layout->stack_base) &&
 	       words[0] - wait->owner - 1 < words[1];
-}
-
-/* Reads the thread with the number @i in @list, or behind @thread in a chain. */
-static __always_inline bool hotspot_next_thread(struct hotspot_layout *layout,
-						bool is_chain, u64 list, u32 i,
-						u64 *thread)
-{
-	u64 at = is_chain ? *thread + layout->next_thread :
-			    list + i * sizeof(u64);
-
-	/* A chain begins with its first thread. */
-	if (is_chain && !i)
-		return *thread;
-	return read_user(thread, sizeof(*thread), at) && *thread;
 }
 
 /*
@@ -151,53 +137,43 @@ static __always_inline u32 hotspot_lock_holder(struct language_layout *of_machin
 		LAYOUT_OF(of_machine, struct hotspot_layout);
 	bool is_chain = layout->flags & HOTSPOT_THREADS_ARE_CHAIN;
 	struct hotspot_wait wait = {};
-	u64 thread = 0, list = 0, holder = 0, first;
+	u64 thread = 0, list = 0;
 	u32 id, length = HOTSPOT_THREADS;
-	bool is_java = false, has_holder;
 
-	if (!hotspot_wait(layout, &wait) || !wait.is_pending)
+	if (!hotspot_wait(layout, &wait) || !wait.is_pending ||
+	    !hotspot_is_monitor(&wait))
 		return 0;
-	/* Without an owner the monitor passes to the next thread. */
-	has_holder = wait.owner && wait.owner != HOTSPOT_OWNER_DEFLATING;
-	is_java = hotspot_is_monitor(&wait);
-	if (is_java && !has_holder)
+	if (!wait.owner || wait.owner == HOTSPOT_OWNER_DEFLATING)
 		return LOCK_IS_CERTAIN;
-	if (is_java && !layout->owner_id &&
-	    wait.owner != HOTSPOT_OWNER_ANONYMOUS) {
+	if (!layout->owner_id && wait.owner != HOTSPOT_OWNER_ANONYMOUS) {
 		id = hotspot_thread_id(layout, wait.owner);
 		if (id)
 			return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 	}
 	if (!read_user(&list, sizeof(list), layout->threads))
-		return is_java ? LOCK_IS_CERTAIN : 0;
+		return LOCK_IS_CERTAIN;
 	thread = list;
 	if (!is_chain &&
 	    (!read_user(&length, sizeof(length), list + layout->list_length) ||
 	     !read_user(&list, sizeof(list), list + layout->list_array)))
-		return is_java ? LOCK_IS_CERTAIN : 0;
-	first = thread;
+		return LOCK_IS_CERTAIN;
 	for (u32 i = 0; i < HOTSPOT_THREADS; i++) {
-		if (is_java || i >= length ||
-		    !hotspot_next_thread(layout, is_chain, list, i, &thread))
+		if (i >= length)
 			break;
-		if (thread == wait.thread)
-			is_java = true;
-	}
-	if (!is_java)
-		return 0;
-	thread = first;
-	for (u32 i = 0; i < HOTSPOT_THREADS; i++) {
-		if (!has_holder || i >= length ||
-		    !hotspot_next_thread(layout, is_chain, list, i, &thread))
+		if (is_chain ? i && !read_user(&thread, sizeof(thread),
+					       thread + layout->next_thread) :
+			       !read_user(&thread, sizeof(thread),
+					  list + i * sizeof(u64)))
+			break;
+		if (!thread)
 			break;
 		if (thread != wait.thread &&
 		    hotspot_holds(layout, &wait, thread)) {
-			holder = thread;
-			break;
+			id = hotspot_thread_id(layout, thread);
+			return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 		}
 	}
-	id = holder ? hotspot_thread_id(layout, holder) : 0;
-	return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
+	return LOCK_IS_CERTAIN;
 }
 
 /*
