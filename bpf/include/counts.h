@@ -13,7 +13,7 @@
 
 struct stack_key {
 	u32 pid;
-	/* 0 unless threads are counted separately. */
+	/* 0 unless the threads of the process are counted separately. */
 	u32 tid;
 	u64 user;
 	u64 kernel;

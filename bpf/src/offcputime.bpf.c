@@ -51,6 +51,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 		return;
 	thread->user = user_stack_left(ctx, task, thread);
 	thread->lock_holder = thread->off_state ? lock_holder(task, thread) : 0;
+	thread->lock_class = thread->off_state ? lock_class(task, thread) : 0;
 	if (!thread->off_state && want_objects)
 		thread->work.end = find_limit(task);
 }

@@ -50,6 +50,7 @@ static __always_inline void thread_left_cpu(void *ctx, struct task_struct *task,
 		return;
 	thread->user = user_stack_left(ctx, task, thread);
 	thread->lock_holder = lock_holder(task, thread);
+	thread->lock_class = lock_class(task, thread);
 }
 
 static __always_inline void thread_woken(void *ctx, struct task_struct *task,

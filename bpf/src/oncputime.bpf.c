@@ -5,6 +5,7 @@
 #include "counts.h"
 #include "targets/filter.h"
 #include "targets/newcomers.h"
+#include "stacks/named_threads.h"
 #include "stacks/stack_capture.h"
 #include "timeline.h"
 #include "window.h"
@@ -31,7 +32,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		key.pid = namespace_pid(task);
 		if (!key.pid)
 			return 0;
-		if (per_thread)
+		if (counts_each_thread(key.pid))
 			key.tid = namespace_tid(task);
 	}
 	bpf_get_current_comm(key.comm, sizeof(key.comm));

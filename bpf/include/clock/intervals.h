@@ -7,6 +7,7 @@
 #define SYSTEMSCOPE_INTERVALS_H
 
 #include "counts.h"
+#include "stacks/named_threads.h"
 #include "stacks/stack_capture.h"
 #include "clock/returns.h"
 #include "clock/thread_clock.h"
@@ -68,7 +69,7 @@ static __noinline int count_interval(struct task_struct *task,
 {
 	struct stack_key key = {
 		.pid = thread->pid,
-		.tid = per_thread ? thread->tid : 0,
+		.tid = counts_each_thread(thread->pid) ? thread->tid : 0,
 		.user = want_user_stacks ? thread->user : STACK_NONE,
 		.waker = waker,
 		.period = period,

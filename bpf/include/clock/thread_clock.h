@@ -131,6 +131,7 @@ depart_belatedly(const struct clock_program *program, struct task_struct *task,
 	thread->ran_before = time_run(task);
 	thread->user = has_no_user_stack(task) ? STACK_NONE : STACK_MISSED;
 	thread->lock_holder = 0;
+	thread->lock_class = 0;
 	thread->work.end = WAIT_END_UNKNOWN;
 	*(volatile u64 *)&thread->clock =
 		clock_at(now, state ? THREAD_BLOCKED : THREAD_RUNNABLE);

@@ -114,6 +114,8 @@ struct thread {
 	/* Holder of the lock for which the thread left, see lock_holder(). */
 	u32 lock_holder;
 	u32 unused;
+	/* Class of the object on which the thread waits, see lock_class(). */
+	u64 lock_class;
 	struct work work;
 	u8 comm[COMM_LENGTH];
 	/* All 0 without a timeline. */

@@ -45,6 +45,34 @@ struct hotspot_layout {
 	/* Kind of compiled methods, in the bits of kind_mask. */
 	u64 kind_mask;
 	u64 compiled;
+	/* Variable with the list of threads, or with the first of a chain of threads. */
+	u64 threads;
+	/* A class is at class_base + (value << class_shift). */
+	u64 class_base;
+	/* Key of pthread_setspecific() with the thread; HOTSPOT_NO_KEY if unknown. */
+	u32 thread_key;
+	u32 unused;
+	/* In the list: its length, and the address of its array. */
+	u16 list_length;
+	u16 list_array;
+	/* In a thread. Offsets of 0 are unknown. */
+	u16 next_thread;
+	u16 system_thread;
+	u16 stack_base;
+	u16 pending_monitor;
+	u16 waiting_monitor;
+	u16 owner_id;
+	u16 lock_stack_top;
+	u16 lock_stack;
+	/* In the thread of the system. */
+	u16 thread_id;
+	u16 pthread_id;
+	/* In a monitor. */
+	u16 monitor_owner;
+	u16 monitor_object;
+	/* In an object; 0 if its class cannot be read. */
+	u16 class_offset;
+	u16 class_shift;
 	/* log2 of the size of a segment. */
 	u16 segment_shift;
 	/* In a block: bytes before the blob, and whether the block is used. */
@@ -75,12 +103,24 @@ enum hotspot_flags {
 	HOTSPOT_CODE_IS_OFFSET = 1,
 	/* The offset of the verified entry, from the code, in 16 bits. */
 	HOTSPOT_ENTRY_IS_OFFSET = 2,
+	/* Threads are a chain. */
+	HOTSPOT_THREADS_ARE_CHAIN = 4,
+	/* A monitor has the address of the reference to its object. */
+	HOTSPOT_OBJECT_HAS_HANDLE = 8,
+	/* An object has the address of its class in 64 bits. */
+	HOTSPOT_CLASS_IS_ADDRESS = 16,
 };
 
 USER_SPACE_KNOWS(enum, hotspot_flags);
 USER_SPACE_KNOWS(struct, hotspot_layout);
 
 enum hotspot_limits {
+	/* Value of hotspot_layout.thread_key. */
+	HOTSPOT_NO_KEY = 0xffff,
+	/* Maximum number of threads among which a holder is searched. */
+	HOTSPOT_THREADS = 128,
+	/* Objects that a thread can lock without monitors: LockStack::CAPACITY. */
+	HOTSPOT_LOCK_STACK = 8,
 	/* Capacity for the beginning of a block. */
 	HOTSPOT_BLOCK_BYTES = 384,
 	/* Maximum steps in the map of segments. */

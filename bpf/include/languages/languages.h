@@ -14,11 +14,13 @@
  *
  *  name_start()          tells which code the runtime generates
  *  name_unwind()         notes a frame in this code, and steps to its caller
+ *  name_lock_holder()    returns the holder of the lock on which the thread waits
  */
 #ifndef SYSTEMSCOPE_LANGUAGES_H
 #define SYSTEMSCOPE_LANGUAGES_H
 
 #include "languages/hotspot.h"
+#include "languages/hotspot_monitors.h"
 #include "languages/php.h"
 #include "languages/python.h"
 #include "languages/ruby.h"
@@ -117,7 +119,21 @@ static __always_inline u32 lock_holder_in(u32 language,
 								futex),        \
 					     LANGUAGE_##NAME))
 	switch (language) {
-		LANGUAGES_WITH_CHAINS(LOCK_HOLDER)
+		LANGUAGES(LOCK_HOLDER)
+	}
+	return 0;
+}
+
+/*
+ * Returns the address of the class of the object on which the current thread waits, if
+ * the runtime has such objects; else 0.
+ */
+static __always_inline u64 lock_class_in(u32 language,
+					 struct language_layout *layout)
+{
+	switch (language) {
+	case LANGUAGE_HOTSPOT:
+		return hotspot_lock_class(layout);
 	}
 	return 0;
 }

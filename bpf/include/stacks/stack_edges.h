@@ -9,6 +9,7 @@
 
 #include "clock/clock_edges.h"
 #include "clock/intervals.h"
+#include "stacks/named_threads.h"
 #include "stacks/stack_capture.h"
 #include "waits/limits.h"
 #include "waits/objects.h"
@@ -177,7 +178,7 @@ static __always_inline bool close_record(const struct clock_program *program,
 	}
 	closed->key = (struct stack_key){
 		.pid = thread->pid,
-		.tid = per_thread ? thread->tid : 0,
+		.tid = counts_each_thread(thread->pid) ? thread->tid : 0,
 		.user = want_user_stacks ? thread->user : STACK_NONE,
 		.kernel = want_kernel_stacks ? kernel : STACK_NONE,
 		.waker = weighed.waker,

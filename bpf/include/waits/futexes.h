@@ -56,6 +56,24 @@ static __always_inline u32 lock_holder(struct task_struct *task,
 }
 
 /*
+ * Returns the class of the object on which @task, which is current, waits, if its
+ * runtime has such objects; else 0.
+ */
+static __always_inline u64 lock_class(struct task_struct *task,
+				      struct thread *thread)
+{
+	struct pt_regs *regs = user_regs(task);
+
+	if (!want_objects || !any_named_threads ||
+	    read_user_register(regs, REGS_SYSTEM_CALL) != FUTEX_SYSTEM_CALL ||
+	    is_kernel_thread(task) ||
+	    (read_user_register(regs, REGS_SECOND_ARGUMENT) & FUTEX_CMD_MASK) !=
+		    FUTEX_WAIT_BITSET)
+		return 0;
+	return language_lock_class(thread->pid);
+}
+
+/*
  * Describes a futex. The expected value distinguishes few futexes, and a counter
  * changes it from one wait to the next. The description has the value only if it may be
  * that of a mutex with waiters, or the ID of a thread to join.
@@ -63,11 +81,12 @@ static __always_inline u32 lock_holder(struct task_struct *task,
 static __always_inline void describe_futex(struct object_event *event,
 					   struct task_struct *task,
 					   const struct call_registers *call,
-					   u32 holder)
+					   u32 holder, u64 class)
 {
 	u32 value = call->third_argument;
 
 	event->object = OBJECT_FUTEX;
+	event->class = class;
 	event->address = call->first_argument;
 	event->operation = call->second_argument & FUTEX_CMD_MASK;
 	event->operation |= holder & LOCK_LANGUAGE;

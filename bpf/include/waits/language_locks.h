@@ -4,6 +4,7 @@
 #define SYSTEMSCOPE_LANGUAGE_LOCKS_H
 
 #include "languages/languages.h"
+#include "stacks/named_threads.h"
 #include "stacks/unwind_tables.h"
 
 /*
@@ -38,6 +39,34 @@ __noinline u32 language_lock_holder(u32 pid, u64 futex)
 					runtime->base, futex);
 		if (holder)
 			return holder;
+	}
+	return 0;
+}
+
+/*
+ * Returns the class of the object on which the current thread of process @pid waits; 0
+ * if unknown.
+ */
+__noinline u64 language_lock_class(u32 pid)
+{
+	struct language_runtime *runtime;
+	struct unwind_process *process;
+	struct language_layout *layout;
+	u64 class;
+
+	process = bpf_map_lookup_elem(&unwind_processes, &pid);
+	if (!process)
+		return 0;
+	for (u32 i = 0; i < PROCESS_RUNTIMES; i++) {
+		runtime = &process->runtimes[i];
+		if (!runtime->language)
+			break;
+		layout = find_layout(runtime->layout);
+		if (!layout)
+			break;
+		class = lock_class_in(runtime->language, layout);
+		if (class)
+			return class;
 	}
 	return 0;
 }

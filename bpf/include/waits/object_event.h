@@ -60,6 +60,8 @@ struct object_event {
 	 * see LOCK_LANGUAGE_SHIFT.
 	 */
 	u64 address;
+	/* Class of the object that a runtime locks with the futex, or 0. */
+	u64 class;
 	u32 operation;
 	u32 value;
 	/* Thread that held the lock, if the lock names its holder; process of a pidfd. */

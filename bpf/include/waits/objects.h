@@ -28,6 +28,8 @@ struct wait_scratch {
 	u64 instance;
 	u32 pid;
 	u32 holder;
+	/* Class of the object on which the thread waited, or 0. */
+	u64 class;
 	struct call_registers call;
 	struct object_event event;
 };
@@ -72,7 +74,8 @@ __noinline u64 find_object(u64 address, u32 kind)
 		event->instance = scratch->instance;
 	fd = call->first_argument;
 	if (argument == ARGUMENT_FUTEX) {
-		describe_futex(event, task, call, scratch->holder);
+		describe_futex(event, task, call, scratch->holder,
+			       scratch->class);
 	} else if (argument == ARGUMENT_CHILD) {
 		if (!describe_child(event, task, call->first_argument))
 			return NO_OBJECT;
@@ -140,6 +143,7 @@ static __always_inline u64 capture_object(struct task_struct *task,
 	scratch->instance = thread->instance;
 	scratch->pid = thread->pid;
 	scratch->holder = thread->lock_holder;
+	scratch->class = thread->lock_class;
 	return find_object(as_number(task), kind);
 }
 

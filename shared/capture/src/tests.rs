@@ -137,6 +137,7 @@ fn add_waits(profile: &mut Profile) -> Option<Id<Wait>> {
         Resource::Futex(Futex::UsedBy("book")),
         Resource::Process(peer(Some(9), None)),
         Resource::Child("make"),
+        Resource::Object("shop.Account"),
         Resource::Thread("worker"),
         Resource::Other,
         Resource::Described("tcp to 10.0.0.2:3306"),

@@ -89,6 +89,7 @@ impl Rows {
                 Kind::Process(ref peer) => Resource::Process(self.peer(peer)?),
                 Kind::Child(comm) => Resource::Child(name(comm)?),
                 Kind::Thread(comm) => Resource::Thread(name(comm)?),
+                Kind::Object(class) => Resource::Object(name(class)?),
                 Kind::Other(proto::Other {}) => Resource::Other,
                 Kind::Described(text) => Resource::Described(name(text)?),
             },
@@ -271,6 +272,7 @@ pub(super) fn put_resource(resource: &Resource) -> proto::Resource {
         Resource::Process(peer) => Kind::Process(put_peer(peer)),
         Resource::Child(comm) => Kind::Child(number(*comm)),
         Resource::Thread(comm) => Kind::Thread(number(*comm)),
+        Resource::Object(class) => Kind::Object(number(*class)),
         Resource::Other => Kind::Other(proto::Other {}),
         Resource::Described(text) => Kind::Described(number(*text)),
     };
@@ -376,6 +378,6 @@ enums! {
     Idleness, idleness, put_idleness: Unknown Waiting Idle Dormant;
     Reason, reason, put_reason:
         Unknown Lock KernelLock Condition Child Events Network LocalIpc DiskRead DiskWrite
-        PageFault Memory Throttle Sleep Stopped Device Kernel;
+        PageFault Memory Throttle Sleep Stopped Device Kernel Runtime;
     Transport, transport, put_transport: Stream Datagram Packet;
 }

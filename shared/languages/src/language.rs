@@ -134,6 +134,11 @@ pub trait Language: Debug + Send + Sync {
         None
     }
 
+    /// Returns a reader of the names that the runtime itself has for its threads, if it has any.
+    fn thread_names(&self, _attached: &Attached) -> Option<Box<dyn ThreadNames>> {
+        None
+    }
+
     /// Returns the rules that recognise waits for locks of the language.
     fn locks(&self) -> &'static Locks {
         &Locks::NONE
@@ -241,6 +246,34 @@ impl Hash for Layout {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.language.number(), self.version, &self.bytes).hash(state);
     }
+}
+
+/// Reader of the names that a runtime has for the threads of one process. The kernel's names have
+/// 15 bytes.
+pub trait ThreadNames: Debug + Send {
+    /// Passes the threads that are new since the last call to `found`; with `all`, all threads.
+    /// Returns `None` if the threads cannot be read.
+    fn read(
+        &mut self,
+        memory: &ProcessMemory,
+        all: bool,
+        found: &mut dyn FnMut(FoundThread<'_>),
+    ) -> Option<()>;
+
+    /// Returns the name of the class at `class`, to which an object led on which a thread waited.
+    fn class_name(&self, memory: &ProcessMemory, class: u64) -> Option<String>;
+
+    /// Returns whether a name counts only if the kernel's name is its beginning, because the
+    /// memory of names can change while they are read.
+    fn must_extend_comm(&self) -> bool;
+}
+
+/// Thread of a runtime.
+pub struct FoundThread<'a> {
+    /// Thread ID in the PID namespace of the process.
+    pub tid: u32,
+    /// Reads the name of the thread; `None` if it cannot be read.
+    pub name: &'a mut dyn FnMut() -> Option<String>,
 }
 
 /// Function that frames of a runtime run.

@@ -31,6 +31,9 @@ pub struct Locks {
     pub global: Option<&'static str>,
     /// Detail of a wait for that lock.
     pub shared: Option<Detail>,
+    /// Functions of the runtime's own work. The first row that matches any function of a stack
+    /// decides before all other rules.
+    pub work: &'static [Row],
     /// Functions that use a primitive of the C library for a purpose of their own.
     pub purposes: &'static [Row],
     /// Functions on which other functions are built. They decide if the stack has no function with
@@ -46,6 +49,7 @@ impl Locks {
     pub const NONE: Locks = Locks {
         global: None,
         shared: None,
+        work: &[],
         purposes: &[],
         foundations: &[],
         is_user: |_| false,

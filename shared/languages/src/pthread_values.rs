@@ -3,6 +3,8 @@
 
 use unwind::Memory;
 
+use crate::language::Pieces;
+
 /// Offsets in `struct pthread` (nptl/descr.h of glibc), which is at the thread pointer. The values
 /// of the first keys are at `FIRST_VALUES`. The addresses of blocks with other values are at
 /// `OTHER_VALUES`. All blocks have the same number of values.
@@ -33,4 +35,14 @@ pub(crate) fn pthread_value(
         return None;
     }
     memory.word(values.wrapping_add(value))
+}
+
+/// Returns the values of the first keys of the thread with this thread pointer.
+pub(crate) fn first_values(memory: &dyn Pieces, thread_pointer: u64) -> Option<Vec<u64>> {
+    let start = thread_pointer.checked_add(FIRST_VALUES)?;
+    let length = (VALUES_AT_ONCE * VALUE_SIZE) as usize;
+    let bytes = memory.bytes(start, length);
+    let (pairs, _) = bytes.as_chunks::<{ VALUE_SIZE as usize }>();
+    let values = pairs.iter().filter_map(|pair| pair.last_chunk());
+    Some(values.map(|value| u64::from_le_bytes(*value)).collect())
 }

@@ -26,5 +26,5 @@ pub use living::Living;
 pub use memory::ProcessMemory;
 pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
 pub use shares::Shares;
-pub use threads::{is_alive, living_folder, living_thread};
+pub use threads::{InnerThreads, is_alive, living_folder, living_thread};
 pub use width::runs_32_bit_code;

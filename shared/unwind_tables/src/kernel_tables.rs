@@ -92,6 +92,7 @@ pub(crate) struct KernelTables<'a> {
     layouts: Layouts<'a>,
     /// Variable that is 1 once a runtime may have locks.
     any_runtime: Option<Variable<'a, u32>>,
+    any_named_threads: Option<Variable<'a, u32>>,
 }
 
 impl<'a> KernelTables<'a> {
@@ -115,6 +116,7 @@ impl<'a> KernelTables<'a> {
             generation: 0,
             layouts: Layouts::new(object.map(bpf::maps::LANGUAGE_LAYOUTS)?),
             any_runtime: object.variable(bpf::variables::ANY_RUNTIME).ok(),
+            any_named_threads: object.variable(bpf::variables::ANY_NAMED_THREADS).ok(),
             maps,
         })
     }
@@ -185,6 +187,11 @@ impl<'a> KernelTables<'a> {
             };
             if let Some(any_runtime) = &self.any_runtime {
                 any_runtime.set(1);
+            }
+            if let Some(any_named_threads) = &self.any_named_threads
+                && layout.language.thread_names(attached).is_some()
+            {
+                any_named_threads.set(1);
             }
         }
         Ok(runtimes)

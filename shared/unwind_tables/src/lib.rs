@@ -104,7 +104,7 @@ pub struct Unwinder<'a> {
     /// New programs, and the times at which their scans are due.
     begun: Vec<(Instant, Process)>,
     /// Runtimes found since the last call of [`Unwinder::take_runtimes`].
-    runtimes: Vec<MappedRuntime>,
+    runtimes: Vec<(Process, MappedRuntime)>,
     dumps: Dumps,
     /// Failures, which `-v` prints.
     notes: Notes,
@@ -359,8 +359,8 @@ impl<'a> Unwinder<'a> {
         (walk, interpreted)
     }
 
-    /// Removes and returns the runtimes found since the last call.
-    pub fn take_runtimes(&mut self) -> Vec<MappedRuntime> {
+    /// Removes and returns the runtimes found since the last call, with their processes.
+    pub fn take_runtimes(&mut self) -> Vec<(Process, MappedRuntime)> {
         std::mem::take(&mut self.runtimes)
     }
 
@@ -492,7 +492,9 @@ impl<'a> Unwinder<'a> {
             };
             let memory = ProcessMemory::new(process.pid);
             let space = Space::new(code, &memory, |source| self.files.table(source));
-            self.runtimes.extend_from_slice(space.runtimes());
+            let found = space.runtimes().iter().cloned();
+            self.runtimes
+                .extend(found.map(|runtime| (*process, runtime)));
             let runtimes = self.kernel.runtimes(&space).unwrap_or_else(|error| {
                 self.notes.add(format!("process {}: {error}", process.pid));
                 Default::default()

@@ -9,5 +9,5 @@ mod objects;
 mod reasons;
 
 pub use arch::is_interrupt_entry;
-pub use objects::{Objects, configure};
+pub use objects::{Objects, Runtimes, configure};
 pub use reasons::{Place, Reasons, delay_wait};

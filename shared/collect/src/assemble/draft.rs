@@ -9,7 +9,7 @@ use profile::{
 };
 use symbolize::Inlined;
 
-use crate::record::Detail;
+use crate::record::{Detail, KernelName, RuntimeNames};
 
 /// Draft of a profile, with translations from programs' values to rows of the profile.
 pub(crate) struct Draft {
@@ -39,8 +39,17 @@ impl Draft {
         }
     }
 
+    /// Returns the printable name of a thread.
+    pub(crate) fn thread_name(&mut self, names: &RuntimeNames, name: &KernelName) -> Name {
+        let own = name.thread.and_then(|thread| names.get(thread, &name.comm));
+        match own {
+            Some(own) => self.profile.names.id(own.clone()),
+            None => self.comm(&name.comm),
+        }
+    }
+
     /// Returns the printable form of a thread name in the kernel's format.
-    pub(crate) fn comm(&mut self, raw: &[u8; COMM_LENGTH]) -> Name {
+    fn comm(&mut self, raw: &[u8; COMM_LENGTH]) -> Name {
         let names = &mut self.profile.names;
         let new = || names.id(profile::text::comm(raw));
         *self.comms.entry(*raw).or_insert_with(new)

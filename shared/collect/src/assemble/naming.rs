@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::iter;
 
-use bpf::types::{COMM_LENGTH, Tally};
+use bpf::types::Tally;
 use capture::KeySamples;
 use profile::{
     Bursts, EndedBy, Id, Losses, Profile, Reason, RowMap, Sample, Stack, State, Table, Text,
@@ -19,7 +19,7 @@ use super::timeline::{self, TimedSamples};
 use super::wakers::{NamedWaker, Seen};
 use super::walks::Walks;
 use crate::record::sums::{self, Settled};
-use crate::record::{Account, Captured, Collected, LeftOut, Stores};
+use crate::record::{Account, Captured, Collected, KernelName, LeftOut, Stores};
 
 /// Profile, and the diagnostics of its run.
 pub struct Named {
@@ -54,8 +54,8 @@ struct Naming {
     reasons: Reasons<Captured>,
     worth: Worth,
     shown: WakersShown,
-    /// Thread names in the kernel's format, by their IDs in sums.
-    comms: Table<[u8; COMM_LENGTH]>,
+    /// Kernel's names of threads, by their IDs in sums.
+    comms: Table<KernelName>,
     /// Samples to which rows of the timeline refer.
     timed: TimedSamples,
 }
@@ -78,7 +78,11 @@ impl Collected {
         let keys = self.timeline.iter().flat_map(|it| it.rows.keys.settled());
         let timed = TimedSamples::new(keys);
         let threads = self.accounts.iter();
-        let threads = threads.map(|account| (account.id(), profile::text::comm(account.comm())));
+        let names = &self.stores.names;
+        let threads = threads.map(|account| {
+            let name = names.printed(account.id(), account.comm());
+            (account.id(), name)
+        });
         let mut naming = (self.stores).begin_naming(unit, shown, comms, threads, timed);
         // A run can have millions of sums. Memory of sums is freed while the samples grow.
         let mut sums = sums.into_rows();
@@ -104,7 +108,8 @@ impl Collected {
             ..worth.losses
         };
         let timeline = self.timeline.take();
-        let timeline_keys = timeline.map(|rows| timeline::add(&mut draft, rows, &timed, window));
+        let timeline_keys = timeline
+            .map(|rows| timeline::add(&mut draft, rows, &timed, window, &self.stores.names));
         let mut timeline_keys = timeline_keys.unwrap_or_default();
         if let Some(numbers) = reasons.judge_idleness(&mut draft.profile) {
             timeline::renumber(&mut timeline_keys, &numbers);
@@ -140,7 +145,11 @@ impl Collected {
             .filter_map(Account::kernel_thread)
             .collect();
         for account in std::mem::take(&mut self.accounts) {
-            let comm = draft.comm(account.comm());
+            let name = KernelName {
+                comm: *account.comm(),
+                thread: Some(account.id()),
+            };
+            let comm = draft.thread_name(&self.stores.names, &name);
             draft.profile.threads.push(Thread {
                 id: account.id(),
                 comm,
@@ -182,7 +191,7 @@ impl Stores {
         &self,
         unit: Unit,
         shown: WakersShown,
-        comms: Table<[u8; COMM_LENGTH]>,
+        comms: Table<KernelName>,
         threads: impl Iterator<Item = (ThreadId, Text)>,
         timed: TimedSamples,
     ) -> Naming {
@@ -200,7 +209,7 @@ impl Stores {
     pub(crate) fn find_waits(
         &mut self,
         sums: &RowMap<sums::Key, Tally>,
-        comms: &mut Table<[u8; COMM_LENGTH]>,
+        comms: &mut Table<KernelName>,
     ) -> HashMap<sums::Key, Wait> {
         self.resolve(sums, Vec::new());
         let timed = TimedSamples::new(sums.keys().copied());
@@ -258,7 +267,7 @@ impl Stores {
         let wait = (tally.blocked > 0).then(|| self.wait(naming, key, named.stack, tally.events));
         let delay = delay_wait(key.end);
         let draft = &mut naming.draft;
-        let comm = draft.comm(&naming.comms[key.comm]);
+        let comm = draft.thread_name(&self.names, &naming.comms[key.comm]);
         for (state, weight) in weigh(tally) {
             let wait = match state {
                 Some(State::Runnable) => delay,
@@ -304,7 +313,7 @@ impl Stores {
             object: key.object,
             objects: &self.objects,
             thread: key.thread,
-            comm: draft.comm(&comms[key.comm]),
+            comm: draft.thread_name(&self.names, &comms[key.comm]),
             end: key.end,
         };
         let sleep = || self.stacks.sleep(key.kernel);
@@ -337,7 +346,7 @@ impl Stores {
         with_interrupts: bool,
         draft: &mut Draft,
     ) -> Option<EndedBy> {
-        let named = self.wakers.named(id, sleeper, true, &self.stacks, draft);
+        let named = (self.wakers).named(id, sleeper, true, (&self.stacks, &self.names), draft);
         let NamedWaker { waker, seen } = named.first()?;
         let is_seen = matches!(seen, Seen::At(stack) if stack.quality != Quality::Missing);
         let is_known = is_seen && (with_interrupts || waker.thread.is_some());
@@ -350,9 +359,13 @@ impl Stores {
             return None;
         };
         let Naming { draft, worth, .. } = naming;
-        let named = self
-            .wakers
-            .named(key.waker, key.thread, kernel, &self.stacks, draft);
+        let named = self.wakers.named(
+            key.waker,
+            key.thread,
+            kernel,
+            (&self.stacks, &self.names),
+            draft,
+        );
         let judged = named.into_iter().map(|named| {
             match &named.seen {
                 Seen::At(stack) => worth.judge(stack, events),

@@ -9,8 +9,8 @@ use profile::{
 };
 
 use super::draft::Draft;
-use crate::record::Timeline;
 use crate::record::sums::Key;
+use crate::record::{KernelName, RuntimeNames, Timeline};
 
 /// A rename that an exec follows within this time is part of the exec, in ns.
 const EXEC_NS: u64 = 100_000_000;
@@ -61,6 +61,7 @@ pub(crate) fn add(
     timeline: Timeline,
     samples: &TimedSamples,
     window: Window,
+    names: &RuntimeNames,
 ) -> Vec<KeySamples> {
     let threads: HashSet<ThreadId> = draft.profile.threads.iter().map(|it| it.id).collect();
     let numbers = 0..timeline.rows.keys.count();
@@ -87,7 +88,7 @@ pub(crate) fn add(
     let lives = draft.profile.threads.iter();
     let events: Vec<ThreadEvent> = lives.flat_map(|thread| life(thread, window)).collect();
     draft.profile.times.thread_events = events;
-    add_names(draft, &timeline.rows.names, &threads);
+    add_names(draft, &timeline.rows.names, &threads, names);
     draft.profile.losses.times = timeline.lost;
     keys
 }
@@ -122,7 +123,12 @@ fn life(thread: &Thread, window: Window) -> impl Iterator<Item = ThreadEvent> + 
 
 /// Adds the renames and execs of threads. The kernel also renames a thread that executes a
 /// program, just before the exec.
-fn add_names(draft: &mut Draft, names: &[NameEvent], threads: &HashSet<ThreadId>) {
+fn add_names(
+    draft: &mut Draft,
+    names: &[NameEvent],
+    threads: &HashSet<ThreadId>,
+    runtime_names: &RuntimeNames,
+) {
     for (at, event) in names.iter().enumerate() {
         let id = |event: &NameEvent| ThreadId {
             pid: event.pid,
@@ -140,7 +146,11 @@ fn add_names(draft: &mut Draft, names: &[NameEvent], threads: &HashSet<ThreadId>
         if !threads.contains(&id(event)) || (!is_exec(event) && is_part_of_exec()) {
             continue;
         }
-        let name = draft.comm(&event.comm);
+        let name = KernelName {
+            comm: event.comm,
+            thread: Some(id(event)),
+        };
+        let name = draft.thread_name(runtime_names, &name);
         let change = if is_exec(event) {
             ThreadChange::Executed(name)
         } else {

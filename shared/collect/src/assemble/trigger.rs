@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use profile::{Idleness, Text, ThreadId, Wait, WaitKind, text};
+use profile::{Idleness, Text, ThreadId, Wait, WaitKind};
 
 use crate::record::sums::Key;
 use crate::record::{Collector, Delay, Stores, Suspect, Trigger};
@@ -46,9 +46,10 @@ impl Verdicts {
         suspects.find_map(|(suspect, key)| match suspect.trigger.delay {
             Delay::Blocked => {
                 let wait = self.wait(key, collector)?;
-                (wait.idleness == Idleness::Waiting).then(|| describe(&suspect, Some(wait.kind)))
+                (wait.idleness == Idleness::Waiting)
+                    .then(|| describe(&suspect, Some(wait.kind), collector))
             }
-            Delay::Runnable => Some(describe(&suspect, None)),
+            Delay::Runnable => Some(describe(&suspect, None, collector)),
         })
     }
 
@@ -62,12 +63,12 @@ impl Verdicts {
     }
 }
 
-fn describe(suspect: &Suspect, kind: Option<WaitKind>) -> Fired {
+fn describe(suspect: &Suspect, kind: Option<WaitKind>, collector: &Collector<'_>) -> Fired {
     let Suspect { trigger, part, key } = suspect;
     Fired {
         trigger: *trigger,
         thread: part.thread,
-        comm: text::comm(&key.comm),
+        comm: collector.thread_name(part.thread, &key.comm),
         length_ns: trigger.length_ns(part),
         kind,
     }

@@ -6,7 +6,7 @@ use waits::is_interrupt_entry;
 
 use super::draft::Draft;
 use super::stacks::{NamedStack, Quality};
-use crate::record::{Captured, Hop, Stacks, Wakers};
+use crate::record::{Captured, Hop, RuntimeNames, Stacks, Wakers};
 
 /// Waker in a chain, as the profile has it.
 pub(crate) struct NamedWaker {
@@ -32,7 +32,7 @@ impl Wakers {
         id: u64,
         sleeper: ThreadId,
         with_kernel: bool,
-        stacks: &Stacks,
+        (stacks, names): (&Stacks, &RuntimeNames),
         draft: &mut Draft,
     ) -> Vec<NamedWaker> {
         if id == WAKER_STILL_BLOCKED {
@@ -68,7 +68,7 @@ impl Wakers {
                 named.push(named_interrupt(hop, context, with_kernel, stacks, draft));
                 break;
             }
-            named.push(named_thread(hop, with_kernel, stacks, draft));
+            named.push(named_thread(hop, with_kernel, stacks, names, draft));
         }
         named
     }
@@ -83,7 +83,13 @@ fn unseen(name: &str, seen: Seen, draft: &mut Draft) -> NamedWaker {
     NamedWaker { waker, seen }
 }
 
-fn named_thread(hop: &Hop, with_kernel: bool, stacks: &Stacks, draft: &mut Draft) -> NamedWaker {
+fn named_thread(
+    hop: &Hop,
+    with_kernel: bool,
+    stacks: &Stacks,
+    names: &RuntimeNames,
+    draft: &mut Draft,
+) -> NamedWaker {
     let kernel = if with_kernel {
         hop.kernel
     } else {
@@ -92,7 +98,7 @@ fn named_thread(hop: &Hop, with_kernel: bool, stacks: &Stacks, draft: &mut Draft
     let named = stacks.named(hop.user, kernel, draft);
     NamedWaker {
         waker: Waker {
-            comm: draft.comm(&hop.comm),
+            comm: draft.thread_name(names, &hop.name),
             thread: Some(hop.thread),
             stack: named.stack,
         },

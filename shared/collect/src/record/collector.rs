@@ -10,25 +10,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bpf::types::{
-    COMM_LENGTH, ChainLink, CodeChanged, EventKind, InterpretedFunction, Losses, MixedStack,
-    ProcessEvent, STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, Thread, ThreadEnd,
-    ThreadState,
+    ChainLink, CodeChanged, EventKind, InterpretedFunction, Losses, MixedStack, ProcessEvent,
+    STACK_DEPTH, StackDump, StackEvent, StackKey, Tally, Thread, ThreadEnd, ThreadState,
 };
 use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, RingBuffer, RingBufferBuilder, libbpf_sys};
 use loader::iterators::{copy, copy_start};
 use loader::maps::{for_each, take_all};
 use loader::{Context, Error, LoadedObject, Result, Targets, Variable, monotonic_ns};
 use process::Process;
-use profile::{RowMap, Table, ThreadId};
+use profile::{RowMap, Table, Text, ThreadId};
 use rustix::event::epoll;
 use symbolize::DebugFiles;
 
+use crate::record::KernelName;
 use crate::record::LeftOut;
 use crate::record::StackChoice;
 use crate::record::account::Account;
 use crate::record::counts::sums::Settled;
 use crate::record::counts::{DoubleBuffer, Parts, Sums};
 use crate::record::cut::sums_of;
+use crate::record::runtime_names::Comm;
 use crate::record::stacks::{Outcome, Stacks, UserStack};
 use crate::record::stores::Stores;
 use crate::record::sums::Key;
@@ -68,9 +69,13 @@ impl Inbox<'_> {
                 .iter()
                 .for_each(|event| self.stores.wakers.add_chain(event)),
             Some(EventKind::EVENT_OBJECT) => copy(message).iter().for_each(|event| {
-                self.stores
-                    .objects
-                    .add(event, &mut self.stores.stacks.symbolizer)
+                let Stores {
+                    stacks,
+                    names,
+                    objects,
+                    ..
+                } = &mut self.stores;
+                objects.add(event, &mut stacks.symbolizer, names);
             }),
             // EVENT_COUNTS_FILLING, EVENT_MOVED and EVENT_NEWCOMER only wake user space.
             _ => {}
@@ -160,8 +165,8 @@ impl Inbox<'_> {
             unwinder.work(symbolizer)
         };
         let allowance = unwinder.allowance();
-        for runtime in unwinder.take_runtimes() {
-            self.stores.stacks.add_runtime(runtime);
+        for (process, runtime) in unwinder.take_runtimes() {
+            self.stores.add_runtime(process, runtime);
         }
         for (mut dumped, walk) in walked {
             let sent = self.stores.stacks.take_frames_of_dump(dumped.id);
@@ -193,6 +198,7 @@ impl Inbox<'_> {
         self.stores.stacks.forget_ended(living);
         self.stores.wakers.forget_ended(living);
         self.stores.objects.forget_ended(living);
+        self.stores.names.forget_ended(living);
     }
 
     /// Settles the sums whose stacks, wakers and resources have arrived. With `living`, an ID of a
@@ -204,7 +210,9 @@ impl Inbox<'_> {
         let has_refused = self.stores.stacks.has_refused() || self.stores.wakers.has_refused();
         let is_lost =
             |pid, id| living.is_some_and(|living| has_refused || !living.has(pid)) && !waits(id);
-        self.stores.wakers.settle(&self.stores.stacks, is_lost);
+        self.stores
+            .wakers
+            .settle(&self.stores.stacks, &self.stores.names, is_lost);
         sums.settle(self.stores.arrived(), is_lost);
     }
 }
@@ -292,7 +300,7 @@ impl<'a> Collector<'a> {
                 None => None,
             },
             inbox,
-            sums: Sums::new(choice.per_process),
+            sums: Sums::new(choice.per_process, choice.per_thread),
             parts: Parts::new(),
             thread_names: ThreadNames::new(choice.thread_names.clone()),
             threads: object.map(bpf::maps::THREADS).ok(),
@@ -347,6 +355,7 @@ impl<'a> Collector<'a> {
         if let Some(dumps) = self.inbox.borrow_mut().unwind(false, stack_of) {
             self.dumps_allowed.set(dumps);
         }
+        self.inbox.borrow_mut().stores.names.refresh();
         self.settle_timeline();
         // Programs also ask for a drain when half of the capacity is used.
         if self.counts.used() >= self.counts.room() / 2 {
@@ -372,7 +381,9 @@ impl<'a> Collector<'a> {
     fn settle_timeline(&mut self) {
         if let Some(timeline) = &self.timeline {
             let stores = &mut self.inbox.borrow_mut().stores;
-            stores.wakers.settle(&stores.stacks, |_, _| false);
+            stores
+                .wakers
+                .settle(&stores.stacks, &stores.names, |_, _| false);
             timeline.with_timeline(|timeline| {
                 timeline.settle(&mut self.sums, stores.arrived(), |_, _| false);
             });
@@ -428,12 +439,17 @@ impl<'a> Collector<'a> {
     pub(crate) fn with_recent<T>(
         &mut self,
         thread: ThreadId,
-        body: impl FnOnce(&mut Stores, &RowMap<Key, Tally>, &mut Table<[u8; COMM_LENGTH]>) -> T,
+        body: impl FnOnce(&mut Stores, &RowMap<Key, Tally>, &mut Table<KernelName>) -> T,
     ) -> T {
         let timeline = self.timeline.as_ref();
         let sums = timeline.map(|it| it.with_timeline(|timeline| sums_of(timeline, thread)));
         let stores = &mut self.inbox.borrow_mut().stores;
         body(stores, &sums.unwrap_or_default(), self.sums.comms_mut())
+    }
+
+    /// Returns the name of a thread as it is printed.
+    pub(crate) fn thread_name(&self, thread: ThreadId, comm: &Comm) -> Text {
+        self.inbox.borrow().stores.names.printed(thread, comm)
     }
 
     /// Passes the rows of the timeline to `sink` from now on.
@@ -450,10 +466,10 @@ impl<'a> Collector<'a> {
 
     /// Adds an interval whose end no program saw.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
-        if !self.records() && self.thread_names.include(&key.comm) {
+        let stores = &self.inbox.borrow().stores;
+        if !self.records() && self.thread_names.include(&key.comm, stores.own_name(&key)) {
             self.parts.add(tally);
-            self.sums
-                .add(key, tally, self.inbox.borrow().stores.arrived());
+            self.sums.add(key, tally, stores.arrived());
         }
     }
 
@@ -532,8 +548,8 @@ impl<'a> Collector<'a> {
                 inbox.stores.stacks.look_up_processes(&processes);
             }
             unwinder.prepare(&processes, &mut inbox.stores.stacks.symbolizer, patience);
-            for runtime in unwinder.take_runtimes() {
-                inbox.stores.stacks.add_runtime(runtime);
+            for (process, runtime) in unwinder.take_runtimes() {
+                inbox.stores.add_runtime(process, runtime);
             }
         }
         Ok(())
@@ -563,13 +579,14 @@ impl<'a> Collector<'a> {
         self.turn.set(self.turn.get() + 1);
         consume(&self.ring)?;
         let inbox = &mut *self.inbox.borrow_mut();
+        inbox.stores.names.refresh();
         inbox
             .stores
             .wakers
-            .settle(&inbox.stores.stacks, |_, _| false);
+            .settle(&inbox.stores.stacks, &inbox.stores.names, |_, _| false);
         let (sums, parts, names) = (&mut self.sums, &mut self.parts, &mut self.thread_names);
         take_all(full, "the counts", |key: StackKey, tally: Tally| {
-            if !records && names.include(&key.comm) {
+            if !records && names.include(&key.comm, inbox.stores.own_name(&key)) {
                 parts.add(&tally);
                 sums.add(key, &tally, inbox.stores.arrived());
             }
@@ -583,6 +600,7 @@ impl<'a> Collector<'a> {
         self.drain()?;
         // The programs are detached, so no record shows with which stack a thread is off the CPU.
         self.inbox.borrow_mut().unwind(true, |_| None);
+        self.inbox.borrow_mut().stores.names.read(true);
         let lost = self.window.lost.get();
         let Collector {
             ring,
@@ -629,7 +647,10 @@ impl<'a> Collector<'a> {
 impl Collected {
     /// Adds an interval that was open when the window closed.
     pub(crate) fn add(&mut self, key: StackKey, tally: &Tally) {
-        if self.thread_names.include(&key.comm) {
+        if self
+            .thread_names
+            .include(&key.comm, self.stores.own_name(&key))
+        {
             self.open.push(*tally);
             self.sums.add(key, tally, self.stores.arrived());
         }
@@ -638,7 +659,10 @@ impl Collected {
     /// Adds the accounts of the threads whose last name passes the filter.
     pub(crate) fn add_accounts(&mut self, accounts: Vec<Account>) {
         let accounts = accounts.into_iter();
-        let wanted = accounts.filter(|account| self.thread_names.include(account.comm()));
+        let wanted = accounts.filter(|account| {
+            let own = self.stores.names.get(account.id(), account.comm());
+            self.thread_names.include(account.comm(), own)
+        });
         self.accounts.extend(wanted);
     }
 
@@ -668,7 +692,9 @@ impl Collected {
     /// Settles all sums and rows. No more messages arrive, so an ID without a message counts as
     /// missed.
     pub(crate) fn settle(&mut self) {
-        self.stores.wakers.settle(&self.stores.stacks, |_, _| true);
+        self.stores
+            .wakers
+            .settle(&self.stores.stacks, &self.stores.names, |_, _| true);
         let arrived = self.stores.arrived();
         self.sums.settle(arrived, |_, _| true);
         if let Some(timeline) = &mut self.timeline {

@@ -7,6 +7,7 @@ use bpf::types::{LONGEST_SQUARED, SQUARE_SHIFT, Tally};
 use capture::LanePart;
 use profile::{RowMap, ThreadId};
 
+use crate::record::KernelName;
 use crate::record::account::Account;
 use crate::record::collector::Collected;
 use crate::record::counts::Parts;
@@ -30,7 +31,9 @@ impl Collected {
         let mut parts = WindowParts::new(start_ns..window.end);
         let mut sums: RowMap<Key, Tally> = RowMap::default();
         for (end_ns, key, tally) in tallies(&timeline.rows, counts_runnable) {
-            if self.thread_names.include(self.sums.comm(&key)) {
+            let KernelName { comm, thread } = self.sums.comm(&key);
+            let own = thread.and_then(|thread| self.stores.names.get(thread, comm));
+            if self.thread_names.include(comm, own) {
                 add(sums.entry(key), &tally);
                 parts.add(end_ns, &tally);
             }

@@ -8,6 +8,7 @@ pub(crate) mod collector;
 mod counts;
 mod cut;
 mod left_out;
+mod runtime_names;
 mod session;
 mod spans;
 mod stack_choice;
@@ -26,6 +27,7 @@ pub use stack_choice::{Detail, StackChoice};
 
 pub(crate) use account::Account;
 pub(crate) use counts::sums;
+pub(crate) use runtime_names::{KernelName, RuntimeNames};
 pub(crate) use stacks::{Captured, Outcome, Stacks, WalkEnd, Walked};
 pub(crate) use stores::Stores;
 pub use timeline::{Delay, Recorder, RowSink, Trigger};

@@ -1,9 +1,14 @@
 //! Stacks, wakers and resources that programs sent.
 
+use bpf::types::StackKey;
+use process::Process;
+use profile::{Text, ThreadId};
+use unwind_tables::MappedRuntime;
 use waits::Objects;
 
 use crate::record::StackChoice;
 use crate::record::counts::Arrived;
+use crate::record::runtime_names::RuntimeNames;
 use crate::record::stacks::Stacks;
 use crate::record::wakers::Wakers;
 
@@ -12,6 +17,7 @@ pub(crate) struct Stores {
     pub(crate) stacks: Stacks,
     pub(crate) wakers: Wakers,
     pub(crate) objects: Objects,
+    pub(crate) names: RuntimeNames,
 }
 
 impl Stores {
@@ -21,9 +27,26 @@ impl Stores {
         stacks.set_unwind_mode(&choice.walking);
         Stores {
             stacks,
-            wakers: Wakers::new(choice.per_process),
+            wakers: Wakers::new(choice.per_process, choice.per_thread),
             objects: Objects::new(choice.per_thread),
+            names: RuntimeNames::default(),
         }
+    }
+
+    /// Records the facts about a runtime that was found in a process.
+    pub(crate) fn add_runtime(&mut self, process: Process, runtime: MappedRuntime) {
+        self.names.add(process, &runtime);
+        self.stacks.add_runtime(runtime);
+    }
+
+    /// Returns the name that a runtime has for the thread of a key, if it is known.
+    pub(crate) fn own_name(&self, key: &StackKey) -> Option<&Text> {
+        let StackKey { pid, tid, comm, .. } = key;
+        let thread = ThreadId {
+            pid: *pid,
+            tid: *tid,
+        };
+        self.names.get(thread, comm)
     }
 
     /// Returns what has arrived.
@@ -32,6 +55,7 @@ impl Stores {
             stacks: &self.stacks,
             wakers: &self.wakers,
             objects: &self.objects,
+            names: &self.names,
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use bpf::types::COMM_LENGTH;
+use profile::Text;
 use regex::Regex;
 
 /// Maximum number of names whose match is remembered. Threads can make up any number of names.
@@ -27,12 +28,18 @@ impl ThreadNames {
         }
     }
 
-    /// Returns whether the filter includes a name. The expression is matched with the printed form
-    /// of `comm`, which has the kernel's bytes.
-    pub(crate) fn include(&mut self, comm: &[u8; COMM_LENGTH]) -> bool {
+    /// Returns whether the filter includes a name. The expression is matched with the name `own`
+    /// that the thread's runtime has for it, or else with the printed form of `comm`, which has the
+    /// kernel's bytes.
+    pub(crate) fn include(&mut self, comm: &[u8; COMM_LENGTH], own: Option<&Text>) -> bool {
         let Some(expression) = &self.expression else {
             return true;
         };
+        if let Some(own) = own {
+            let is_wanted = expression.is_match(own);
+            self.any |= is_wanted;
+            return is_wanted;
+        }
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
@@ -66,14 +73,17 @@ mod tests {
     fn names_are_wanted_as_they_are_printed() {
         let mut names = ThreadNames::new(Some(Regex::new("^pool-[0-9]+$").unwrap()));
         assert_eq!(names.unseen(), Some("^pool-[0-9]+$"));
-        assert!(!names.include(&comm("pool-x")) && !names.include(&comm("a pool-1")));
+        assert!(!names.include(&comm("pool-x"), None) && !names.include(&comm("a pool-1"), None));
         assert!(names.unseen().is_some());
         for _ in 0..2 {
-            assert!(names.include(&comm("pool-1")));
+            assert!(names.include(&comm("pool-1"), None));
         }
         assert_eq!((names.unseen(), names.known.len()), (None, 3));
         let mut printed = ThreadNames::new(Some(Regex::new("^a:b$|^.unnamed.$").unwrap()));
-        assert!(printed.include(&comm("a;b")) && printed.include(&comm("")));
+        // The name of a runtime decides alone.
+        let own = Text::from("pool-1-of-many");
+        assert!(!names.include(&comm("pool-1"), Some(&own)));
+        assert!(printed.include(&comm("a;b"), None) && printed.include(&comm(""), None));
     }
 
     #[test]
@@ -81,7 +91,7 @@ mod tests {
         let mut names = ThreadNames::new(Some(Regex::new("9$").unwrap()));
         for number in 0..=MAX_KNOWN {
             let name = number.to_string();
-            assert_eq!(names.include(&comm(&name)), name.ends_with('9'));
+            assert_eq!(names.include(&comm(&name), None), name.ends_with('9'));
         }
         assert_eq!(names.known.len(), 1);
     }

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bpf::types::{COMM_LENGTH, WAKER_UNWANTED, WakerChainEvent, WakerEvent};
+use bpf::types::{WAKER_UNWANTED, WakerChainEvent, WakerEvent};
 use profile::ThreadId;
 
+use crate::record::runtime_names::{KernelName, RuntimeNames};
 use crate::record::stacks::{Captured, Stacks};
 use process::{Interner, Living, Shares};
 
@@ -14,6 +15,7 @@ const MAX_KEPT: usize = 1 << 20;
 /// Wakers that programs have sent, by ID.
 pub(crate) struct Wakers {
     per_process: bool,
+    per_thread: bool,
     /// Settled hops, each with its process.
     pub(crate) hops: Interner<Hop, u32>,
     /// Hops that wait for a stack to arrive.
@@ -29,15 +31,16 @@ pub(crate) struct Hop {
     pub(crate) context: u32,
     /// ID of the thread. Process ID and thread ID are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
-    pub(crate) comm: [u8; COMM_LENGTH],
+    pub(crate) name: KernelName,
     pub(crate) user: Captured,
     pub(crate) kernel: Captured,
 }
 
 impl Wakers {
-    pub(crate) fn new(per_process: bool) -> Wakers {
+    pub(crate) fn new(per_process: bool, per_thread: bool) -> Wakers {
         Wakers {
             per_process,
+            per_thread,
             hops: Interner::new(),
             new: HashMap::new(),
             chains: HashMap::new(),
@@ -66,9 +69,15 @@ impl Wakers {
 
     /// Settles the hops whose stacks have arrived. A stack that has not arrived counts as missed if
     /// `is_lost` returns true for its process and ID.
-    pub(crate) fn settle(&mut self, stacks: &Stacks, is_lost: impl Fn(u32, u64) -> bool) {
+    pub(crate) fn settle(
+        &mut self,
+        stacks: &Stacks,
+        names: &RuntimeNames,
+        is_lost: impl Fn(u32, u64) -> bool,
+    ) {
         let Wakers {
             per_process,
+            per_thread,
             hops,
             new,
             ..
@@ -81,7 +90,8 @@ impl Wakers {
             let (Some(user), Some(kernel)) = (user, kernel) else {
                 return true;
             };
-            let hop = Hop::new(event, user, kernel, *per_process);
+            let (per_process, per_thread) = (*per_process, *per_thread);
+            let hop = Hop::new(event, user, kernel, per_process, per_thread, names);
             hops.insert(*id, hop, event.pid);
             false
         });
@@ -141,16 +151,28 @@ impl Wakers {
 }
 
 impl Hop {
-    fn new(event: &WakerEvent, user: Captured, kernel: Captured, per_process: bool) -> Hop {
+    fn new(
+        event: &WakerEvent,
+        user: Captured,
+        kernel: Captured,
+        per_process: bool,
+        per_thread: bool,
+        names: &RuntimeNames,
+    ) -> Hop {
+        let thread = ThreadId {
+            pid: event.pid,
+            tid: event.tid,
+        };
+        let name = names.kernel_name(thread, event.comm);
         let (pid, tid) = if per_process {
-            (event.pid, event.tid)
+            (event.pid, if per_thread { event.tid } else { 0 })
         } else {
             (0, 0)
         };
         Hop {
             context: event.context,
             thread: ThreadId { pid, tid },
-            comm: event.comm,
+            name,
             user,
             kernel,
         }
@@ -164,8 +186,8 @@ mod tests {
 
     #[test]
     fn hops_go_with_their_processes_unless_chains_refer_to_them() {
-        let stacks = Stacks::new();
-        let mut wakers = Wakers::new(false);
+        let (stacks, names) = (Stacks::new(), RuntimeNames::default());
+        let mut wakers = Wakers::new(false, true);
         for (id, pid) in [(10, std::process::id()), (11, u32::MAX)] {
             assert!(!wakers.has(id));
             wakers.add(WakerEvent {
@@ -173,7 +195,7 @@ mod tests {
                 pid,
                 ..WakerEvent::default()
             });
-            wakers.settle(&stacks, |_, _| false);
+            wakers.settle(&stacks, &names, |_, _| false);
         }
         let living = Living::read().unwrap();
         let unused: HashSet<u64> = wakers.unused(&living).collect();
@@ -185,7 +207,7 @@ mod tests {
             pid: u32::MAX,
             ..WakerEvent::default()
         });
-        wakers.settle(&stacks, |_, _| false);
+        wakers.settle(&stacks, &names, |_, _| false);
         wakers.add_chain(&WakerChainEvent {
             id: 20,
             ..WakerChainEvent::default()

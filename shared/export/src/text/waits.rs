@@ -48,6 +48,7 @@ pub fn resource_text<'a>(profile: &'a Profile, resource: &'a Resource) -> Cow<'a
         | Resource::Anonymous(name)
         | Resource::Child(name)
         | Resource::Thread(name)
+        | Resource::Object(name)
         | Resource::Described(name) => Cow::from(&*names[*name]),
         Resource::FileNamed(name) => format!("…/{}", names[*name]).into(),
         Resource::Socket(socket) => socket_text(profile, socket).into(),

@@ -8,11 +8,16 @@ use process::ProcessMemory;
 use profile::LanguageName;
 
 use super::layout::{self, Found, Machine};
+use super::locks::LOCKS;
 use super::step::Walker;
 use super::tables::{Addresses, Tables, VARIABLES};
+use super::threads::JavaThreadNames;
 use super::{compiled, method};
 use crate::chain::Frame;
-use crate::language::{Attached, CodeFrames, File, Function, Language, Layout, Pieces, Runtime};
+use crate::language::{
+    Attached, CodeFrames, File, Function, Language, Layout, Pieces, Runtime, ThreadNames,
+};
+use crate::locks::Locks;
 use crate::reader::Reader;
 
 const NAME: LanguageName = LanguageName::new("java").unwrap();
@@ -115,6 +120,15 @@ impl Language for Java {
             frame.checksum,
         )?;
         Some(Arc::new(method))
+    }
+
+    fn thread_names(&self, attached: &Attached) -> Option<Box<dyn ThreadNames>> {
+        let machine: &Machine = attached.layout.as_ref()?.details()?;
+        Some(Box::new(JavaThreadNames::new(machine)?))
+    }
+
+    fn locks(&self) -> &'static Locks {
+        &LOCKS
     }
 
     fn names_files(&self) -> bool {

@@ -3,6 +3,7 @@
 use bpf::types::headers::{hotspot_flags, hotspot_heap, hotspot_layout, hotspot_limits};
 
 use super::tables::{Tables, read_word};
+use super::threads::{ThreadLayout, add_monitors};
 use crate::language::Pieces;
 
 const HOTSPOT_BLOCK_BYTES: hotspot_limits = hotspot_limits::HOTSPOT_BLOCK_BYTES;
@@ -86,6 +87,8 @@ pub(super) struct Machine {
     pub(super) debug_info: DebugInfo,
     /// Value that each byte of a compressed number exceeds its digit by.
     pub(super) number_base: u32,
+    /// Places of data on threads, if the tables have all of them.
+    pub(super) threads: Option<ThreadLayout>,
 }
 
 /// State of a virtual machine.
@@ -137,6 +140,7 @@ struct Offsets {
     blob_name: u16,
     blob_size: u16,
     block_length: BlockLength,
+    major: u32,
     machine: Machine,
 }
 
@@ -180,6 +184,7 @@ impl Offsets {
             compiled_method: tables.offset(&["CompiledMethod::_method", "nmethod::_method"])?,
             debug_info: debug_info(tables)?,
             number_base: u32::from(major >= FIRST_WITHOUT_ZEROS),
+            threads: None,
         };
         Some(Offsets {
             heap_memory: field("CodeHeap::_memory")?,
@@ -191,6 +196,7 @@ impl Offsets {
             blob_name: field("CodeBlob::_name")?,
             blob_size: field("CodeBlob::_size")?,
             block_length,
+            major,
             machine,
         })
     }
@@ -234,6 +240,12 @@ impl Offsets {
         self.find_entries(memory, tables);
         let layout = &self.machine.layout;
         let has_code = layout.interpreter_bytes > 0 && call_stub.wrapping_sub(start) < size;
+        // The machine makes its heap before the interpreter.
+        let threads = ThreadLayout::read(memory, tables, self.major);
+        if let Some(threads) = &threads {
+            add_monitors(memory, tables, threads, &mut self.machine.layout);
+        }
+        self.machine.threads = threads;
         has_code.then(|| Found::Machine(Box::new(self.machine)))
     }
 
@@ -393,6 +405,7 @@ fn code_layout(tables: &Tables, is_8: bool) -> Option<hotspot_layout> {
         const_method_bytes: tables.size("ConstMethod")?,
         code_size: field(&["ConstMethod::_code_size"])?,
         bytecode_slot: if is_8 { -7 } else { -8 },
+        thread_key: hotspot_limits::HOTSPOT_NO_KEY.0,
         ..hotspot_layout::default()
     };
     let last = [

@@ -9,12 +9,15 @@
 //! (`src/hotspot/share/runtime/vmStructs.hpp` of OpenJDK). No version needs a table here.
 
 mod compiled;
+mod heap;
 mod language;
 mod layout;
+mod locks;
 mod method;
 mod step;
 mod symbol;
 mod tables;
+mod threads;
 
 pub use language::Java;
 

@@ -34,6 +34,8 @@ enum Field {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     fields: HashMap<String, Field>,
+    /// Types of fields, as the sources of the machine name them.
+    types: HashMap<String, String>,
     sizes: HashMap<String, u64>,
 }
 
@@ -45,7 +47,7 @@ impl Tables {
         let types = entries::<TYPE_BYTES>(memory, types)?;
         let names = (fields
             .iter()
-            .flat_map(|entry| [word(entry, 0), word(entry, 8)]))
+            .flat_map(|entry| [word(entry, 0), word(entry, 8), word(entry, 16)]))
         .chain(types.iter().map(|entry| word(entry, 0)));
         let texts = Texts::read(memory, names.collect())?;
         let mut tables = Tables::default();
@@ -57,7 +59,11 @@ impl Tables {
                 Field::Offset(word(entry, 32))
             };
             if let (Some(of), Some(name)) = (texts.get(word(entry, 0)), texts.get(word(entry, 8))) {
-                tables.fields.insert(format!("{of}::{name}"), field);
+                let name = format!("{of}::{name}");
+                if let Some(kind) = texts.get(word(entry, 16)) {
+                    tables.types.insert(name.clone(), kind.to_owned());
+                }
+                tables.fields.insert(name, field);
             }
         }
         for entry in &types {
@@ -82,6 +88,11 @@ impl Tables {
             Field::Address(address) => Some(*address),
             Field::Offset(_) => None,
         }
+    }
+
+    /// Returns the type of a field.
+    pub(super) fn type_of(&self, name: &str) -> Option<&str> {
+        self.types.get(name).map(String::as_str)
     }
 
     /// Returns the size of a type, in bytes.
@@ -125,13 +136,13 @@ pub(super) fn read_word(memory: &dyn Pieces, address: u64) -> Option<u64> {
 }
 
 /// Constant texts of a file, read at once.
-struct Texts {
+pub(super) struct Texts {
     start: u64,
     bytes: Vec<u8>,
 }
 
 impl Texts {
-    fn read(memory: &dyn Pieces, addresses: Vec<u64>) -> Option<Texts> {
+    pub(super) fn read(memory: &dyn Pieces, addresses: Vec<u64>) -> Option<Texts> {
         let known = || addresses.iter().copied().filter(|address| *address != 0);
         let (start, last) = (known().min()?, known().max()?);
         let length = last - start;
@@ -142,7 +153,7 @@ impl Texts {
         Some(Texts { start, bytes })
     }
 
-    fn get(&self, address: u64) -> Option<&str> {
+    pub(super) fn get(&self, address: u64) -> Option<&str> {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let rest = self.bytes.get(offset..)?;
         let length = rest.iter().take(MAX_NAME).position(|byte| *byte == 0)?;

@@ -11,6 +11,7 @@ use crate::locks::{Locks, Row};
 pub(super) const LOCKS: Locks = Locks {
     global: Some("_PyRuntime"),
     shared: Some(Detail::Gil),
+    work: &[],
     purposes: &[
         // Functions of Python/ceval_gil.c and Python/thread_pthread.h.
         Row {

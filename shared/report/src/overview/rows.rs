@@ -111,6 +111,12 @@ pub(super) fn write(titles: &Titles, choice: &Choice<'_>, page: &mut Page<'_>) -
     Ok(())
 }
 
+/// Width of the column of lives, in characters.
+const LIFE: usize = 9;
+/// Width of a name that always fits, and of the longest name, in characters.
+const COMM: usize = 16;
+const LONGEST_NAME: usize = 40;
+
 /// Widths of a table.
 struct Table {
     has_lives: bool,
@@ -132,12 +138,19 @@ impl Table {
         let id = single.iter().map(|row| length(&row.id)).max();
         let id = id.unwrap_or(0).clamp(6, 10);
         let name = single.iter().map(|row| length(&row.name)).max();
-        let name = name.unwrap_or(0).min(16);
+        let has_lives = page.width() >= WITH_LIVES;
+        // Names have the width that the other columns leave.
+        let columns: usize = PARTS.iter().map(|(_, width)| width).sum();
+        let lives = if has_lives { LIFE } else { 0 };
+        let bar = if page.has_bars() { BAR + 1 } else { 0 };
+        let rest = id + 3 + bar + lives + columns;
+        let most = page.width().saturating_sub(rest).clamp(COMM, LONGEST_NAME);
+        let name = name.unwrap_or(0).min(most);
         // Names of rows without an ID begin in the column of IDs.
         let several = several.iter().map(|row| length(&row.name)).max();
         let several = several.unwrap_or(0).min(20);
         Table {
-            has_lives: page.width() >= WITH_LIVES,
+            has_lives,
             of_processes,
             before: if of_processes {
                 id
@@ -154,7 +167,7 @@ impl Table {
             line.push_str(&" ".repeat(BAR + 1));
         }
         if self.has_lives {
-            line.push_str(&format!("{:>9}", "life"));
+            line.push_str(&format!("{:>LIFE$}", "life"));
         }
         for (name, width) in PARTS {
             line.push_str(&format!("{name:>width$}"));
@@ -178,7 +191,7 @@ impl Table {
         let before = format!(" {before:<width$} ");
         let mut after = String::new();
         if self.has_lives {
-            after.push_str(&format!("{:>9}", duration(row.life)));
+            after.push_str(&format!("{:>LIFE$}", duration(row.life)));
         }
         let shares = apportion(row.split.parts(), 100);
         let is_known = row.split.whole() > 0;

@@ -9,7 +9,7 @@ use process::Process;
 use profile::{Detail, Reason, Table, Text, ThreadId, WaitKind};
 use symbolize::{Data, Symbolizer, Variable};
 
-use super::{comm, owner};
+use super::{Runtimes, comm, kernel_name, owner};
 
 /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` of `include/uapi/linux/futex.h`.
 const WAITS: [u32; 2] = [0, WAIT_BITSET];
@@ -34,6 +34,8 @@ pub(crate) struct Futex {
     holder: Option<Holder>,
     /// True if the lock has a condition variable, like the lock of an interpreter.
     has_condition: bool,
+    /// Class of the object on which the thread waited, if a runtime has such objects.
+    class: Option<Text>,
     /// Number of the language whose threads share the lock, if a program is certain of it; else 0.
     language: u32,
 }
@@ -67,6 +69,11 @@ impl Futex {
             pid: self.process.pid,
             tid: self.value,
         }
+    }
+
+    /// Returns the class of the object on which the thread waited.
+    pub(crate) fn class(&self) -> Option<&Text> {
+        self.class.as_ref()
     }
 
     /// Returns whether a program is certain that the futex is a lock of a runtime. Such a lock is
@@ -103,7 +110,12 @@ impl FutexPlaces {
     }
 
     /// Locates a futex on which a thread waited, and returns it.
-    pub(super) fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) -> Futex {
+    pub(super) fn add(
+        &mut self,
+        event: &ObjectEvent,
+        symbolizer: &mut Symbolizer,
+        runtimes: &dyn Runtimes,
+    ) -> Futex {
         let (process, address) = (owner(event), event.address);
         let language = event.operation >> LOCK_LANGUAGE_SHIFT;
         let operation = event.operation & ((1 << LOCK_LANGUAGE_SHIFT) - 1);
@@ -113,7 +125,7 @@ impl FutexPlaces {
         let locate = || symbolizer.locate_data(process, address);
         let holder = match event.tid {
             0 => None,
-            tid => self.thread(process.pid, tid),
+            tid => self.thread(process.pid, tid, runtimes),
         };
         let place = self.located.entry((process, address));
         Futex {
@@ -123,12 +135,16 @@ impl FutexPlaces {
             data: *place.or_insert_with(locate),
             holder,
             has_condition: operation == WAIT_BITSET,
+            class: (event.class != 0)
+                .then(|| runtimes.class_name(process, event.class))
+                .flatten(),
             language,
         }
     }
 
-    fn thread(&self, pid: u32, tid: u32) -> Option<Holder> {
-        let name = comm(&format!("/proc/{pid}/task/{tid}/comm"))?;
+    fn thread(&self, pid: u32, tid: u32, runtimes: &dyn Runtimes) -> Option<Holder> {
+        let name = kernel_name(&format!("/proc/{pid}/task/{tid}/comm"))?;
+        let name = runtimes.thread_name(ThreadId { pid, tid }, &name);
         let process = self.per_thread.then(|| comm(&format!("/proc/{pid}/comm")));
         Some(Holder {
             thread: self.per_thread.then_some(ThreadId { pid, tid }),
@@ -202,12 +218,26 @@ impl FutexPlaces {
 
 #[cfg(test)]
 mod tests {
+    use bpf::types::COMM_LENGTH;
+
     use super::*;
 
     const PROCESS: Process = Process {
         pid: u32::MAX,
         instance: 1,
     };
+
+    struct NoRuntimes;
+
+    impl Runtimes for NoRuntimes {
+        fn thread_name(&self, _thread: ThreadId, comm: &[u8; COMM_LENGTH]) -> Text {
+            profile::text::comm(comm)
+        }
+
+        fn class_name(&self, _process: Process, _class: u64) -> Option<Text> {
+            None
+        }
+    }
 
     fn event(address: u64, value: u32) -> ObjectEvent {
         ObjectEvent {
@@ -222,7 +252,8 @@ mod tests {
     #[test]
     fn arguments_tell_mutexes_and_joined_threads() {
         let (mut places, mut symbolizer) = (FutexPlaces::default(), Symbolizer::new());
-        let mut add = |address, value| places.add(&event(address, value), &mut symbolizer);
+        let mut add =
+            |address, value| places.add(&event(address, value), &mut symbolizer, &NoRuntimes);
         let [mutex, counter, _, joined, other] = [
             add(0x1000, 2),
             add(0x2000, 2),

@@ -6,10 +6,10 @@ mod futexes;
 mod listeners;
 mod sockets;
 
-use bpf::types::{NO_OBJECT, ObjectEvent, ObjectKind};
+use bpf::types::{COMM_LENGTH, NO_OBJECT, ObjectEvent, ObjectKind};
 use loader::{Kernel, OpenObject, Result};
 use process::{Interner, Living, Process, Shares};
-use profile::{Peer, Resource, Text};
+use profile::{Peer, Resource, Text, ThreadId};
 use symbolize::Symbolizer;
 
 use listeners::Listeners;
@@ -21,6 +21,15 @@ const MAX_KEPT: usize = 1 << 16;
 /// ID of all further resources. No resource of a program has this ID, which is
 /// [`bpf::types::STACK_MISSED`].
 const OTHER: u64 = 1;
+
+/// Facts that runtimes of languages have about the threads and objects of their processes.
+pub trait Runtimes {
+    /// Returns the name of a thread, as it is printed. `comm` is the kernel's name.
+    fn thread_name(&self, thread: ThreadId, comm: &[u8; COMM_LENGTH]) -> Text;
+
+    /// Returns the name of the class at an address in a process; `None` if it cannot be read.
+    fn class_name(&self, process: Process, class: u64) -> Option<Text>;
+}
 
 /// Resources that programs have sent, by ID.
 pub struct Objects {
@@ -60,8 +69,14 @@ impl Objects {
         }
     }
 
-    /// Adds a resource that a program sent, with facts that can be found only now.
-    pub fn add(&mut self, event: &ObjectEvent, symbolizer: &mut Symbolizer) {
+    /// Adds a resource that a program sent, with facts that can be found only now. `runtimes`
+    /// are those of all processes.
+    pub fn add(
+        &mut self,
+        event: &ObjectEvent,
+        symbolizer: &mut Symbolizer,
+        runtimes: &dyn Runtimes,
+    ) {
         if self.known.first(event.id).is_some() {
             return;
         }
@@ -72,7 +87,7 @@ impl Objects {
         }
         self.shares.take(event.pid, 1);
         let object = match ObjectKind(event.object) {
-            ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.add(event, symbolizer)),
+            ObjectKind::OBJECT_FUTEX => Object::Futex(self.places.add(event, symbolizer, runtimes)),
             ObjectKind::OBJECT_FILE => Object::FromCall(files::file(event)),
             ObjectKind::OBJECT_MAPPED => Object::Mapped(files::file(event)),
             ObjectKind::OBJECT_SOCKET => {
@@ -160,8 +175,17 @@ fn boxed(name: &str) -> Box<str> {
 
 /// Reads the name of a thread or process from its file `comm`.
 fn comm(path: &str) -> Option<Text> {
-    let name = std::fs::read(path).ok()?;
-    Some(profile::text::comm(name.trim_ascii_end()))
+    Some(profile::text::comm(&kernel_name(path)?))
+}
+
+/// Reads the name of a thread or process in the kernel's format.
+fn kernel_name(path: &str) -> Option<[u8; COMM_LENGTH]> {
+    let mut name = std::fs::read(path).ok()?;
+    name.pop_if(|last| *last == b'\n');
+    let mut comm = [0; COMM_LENGTH];
+    let length = name.len().min(COMM_LENGTH - 1);
+    comm[..length].copy_from_slice(&name[..length]);
+    Some(comm)
 }
 
 /// Returns the process to which the file descriptors and addresses of an event belong.

@@ -59,7 +59,8 @@ pub(super) fn idleness_of_wait(kind: WaitKind, side: Side, end: WaitEnd) -> Opti
             | Reason::DiskWrite
             | Reason::PageFault
             | Reason::Memory
-            | Reason::Throttle,
+            | Reason::Throttle
+            | Reason::Runtime,
             _,
         )
         | (Reason::Condition, Detail::Barrier)
@@ -75,6 +76,7 @@ pub(super) fn idleness_of_wait(kind: WaitKind, side: Side, end: WaitEnd) -> Opti
         (Reason::Kernel, Detail::KernelThread | Detail::RingWorker | Detail::VhostWorker) => {
             return Some(Idleness::Idle);
         }
+        (Reason::Condition, Detail::RuntimeTask) => return Some(Idleness::Idle),
         (Reason::Network | Reason::LocalIpc, Detail::Send | Detail::Connect) => {
             return Some(Idleness::Waiting);
         }

@@ -135,6 +135,9 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
                 .and_then(|futex| places.kind_by_arguments(futex, lived))
         };
         let kind = by_state.unwrap_or_else(|| kind(seen, names(profile, stack.user), by_arguments));
+        if kind.reason == Reason::Runtime {
+            return kind;
+        }
         // A stripped interpreter has no functions that show the lock of its threads.
         let may_be_shared = is_for_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
         let futex = place.futex().filter(|_| may_be_shared);
@@ -252,9 +255,10 @@ fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
     }
 }
 
-/// Returns whether a wait is for the lock that all threads of a runtime share.
+/// Returns whether a wait is for a lock whose holder the runtime knows.
 fn is_for_shared_lock(kind: WaitKind) -> bool {
-    kind.reason == Reason::Lock && matches!(kind.detail, Detail::Gil | Detail::Gvl)
+    kind.reason == Reason::Lock
+        && matches!(kind.detail, Detail::Gil | Detail::Gvl | Detail::JavaMonitor)
 }
 
 /// Returns whether a wait is for the resource of the system call, and not for an obstacle such as a
@@ -287,6 +291,11 @@ fn futex_resource<Key>(
     kind: WaitKind,
 ) -> Option<Resource> {
     let places = place.objects.places();
+    if let Some(class) = futex.class()
+        && kind.detail == Detail::JavaMonitor
+    {
+        return Some(Resource::Object(profile.names.id(class.clone())));
+    }
     let found = match kind.reason {
         // The lock of an interpreter has several words. None of them alone is the lock.
         Reason::Lock if futex.is_in_runtime() => return None,

@@ -268,7 +268,13 @@ const DEEPEST: usize = 12;
 /// Returns the kind of a futex wait from the innermost functions, which are from leaf to root.
 pub(super) fn wait_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitKind> {
     let (mut primitive, mut foundation_kind) = (None, None);
-    for function in functions.take(DEEPEST) {
+    let functions: Vec<&str> = functions.take(DEEPEST).collect();
+    for row in locks().flat_map(|locks| locks.work) {
+        if functions.iter().any(|name| is_any(row.functions, name)) {
+            return Some(WaitKind::new(row.reason, row.detail));
+        }
+    }
+    for function in functions {
         if let Some(purpose) = purpose(function) {
             return Some(purpose);
         }

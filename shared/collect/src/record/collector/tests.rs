@@ -7,7 +7,7 @@ use crate::assemble::draft::Draft;
 use waits::Objects;
 
 use crate::record::stacks::Captured;
-use crate::record::{Detail, Wakers};
+use crate::record::{Detail, RuntimeNames, Wakers};
 
 /// Process that does not exist, so neither its memory nor its files can be read.
 const NOBODY: Process = Process {
@@ -20,8 +20,9 @@ const UNKNOWN: &str = "[unknown]";
 fn stores(per_process: bool) -> Stores {
     Stores {
         stacks: Stacks::new(),
-        wakers: Wakers::new(per_process),
+        wakers: Wakers::new(per_process, true),
         objects: Objects::new(false),
+        names: RuntimeNames::default(),
     }
 }
 
@@ -36,7 +37,7 @@ fn inbox() -> Inbox<'static> {
 /// Returns the data of an object that reported nothing.
 pub(crate) fn collected() -> Collected {
     Collected {
-        sums: Sums::new(true),
+        sums: Sums::new(true, true),
         parts: Vec::new(),
         open: Vec::new(),
         stores: stores(true),

@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 
-use bpf::types::{COMM_LENGTH, NO_OBJECT, STACK_MISSED, StackKey, Tally, WAKER_MISSED, WaitEnd};
+use bpf::types::{NO_OBJECT, STACK_MISSED, StackKey, Tally, WAKER_MISSED, WaitEnd};
 use profile::{Id, RowMap, Table, ThreadId};
 
+use crate::record::runtime_names::{KernelName, RuntimeNames};
 use crate::record::stacks::{Captured, Stacks};
 use crate::record::wakers::Wakers;
 use waits::Objects;
@@ -19,7 +20,7 @@ use waits::Objects;
 pub(crate) struct Key {
     /// ID of the thread. Process ID and thread ID are 0 unless processes are distinguished.
     pub(crate) thread: ThreadId,
-    pub(crate) comm: Id<[u8; COMM_LENGTH]>,
+    pub(crate) comm: Id<KernelName>,
     pub(crate) user: Captured,
     pub(crate) kernel: Captured,
     /// First of the IDs that stand for the same waker.
@@ -38,27 +39,30 @@ pub(crate) struct Arrived<'a> {
     pub(crate) stacks: &'a Stacks,
     pub(crate) wakers: &'a Wakers,
     pub(crate) objects: &'a Objects,
+    pub(crate) names: &'a RuntimeNames,
 }
 
 /// Sums that have settled.
 #[derive(Default)]
 pub(crate) struct Settled {
     pub(crate) sums: RowMap<Key, Tally>,
-    pub(crate) comms: Table<[u8; COMM_LENGTH]>,
+    pub(crate) comms: Table<KernelName>,
 }
 
 /// Sums of all counts that were drained.
 pub(crate) struct Sums {
     per_process: bool,
+    per_thread: bool,
     settled: Settled,
     /// Sums that wait for a stack, the waker or the resource to arrive.
     open: HashMap<StackKey, Tally>,
 }
 
 impl Sums {
-    pub(crate) fn new(per_process: bool) -> Sums {
+    pub(crate) fn new(per_process: bool, per_thread: bool) -> Sums {
         Sums {
             per_process,
+            per_thread,
             settled: Settled::default(),
             open: HashMap::new(),
         }
@@ -85,13 +89,15 @@ impl Sums {
             period,
             ..
         } = key;
+        let name = arrived.names.kernel_name(ThreadId { pid, tid }, key.comm);
         Some(Key {
             thread: if self.per_process {
+                let tid = if self.per_thread { tid } else { 0 };
                 ThreadId { pid, tid }
             } else {
                 ThreadId::default()
             },
-            comm: self.settled.comms.id(key.comm),
+            comm: self.settled.comms.id(name),
             user,
             kernel,
             waker,
@@ -124,13 +130,13 @@ impl Sums {
         })
     }
 
-    /// Returns the thread name of a settled key, in the kernel's format.
-    pub(crate) fn comm(&self, key: &Key) -> &[u8; COMM_LENGTH] {
+    /// Returns the kernel's name of a settled key's thread.
+    pub(crate) fn comm(&self, key: &Key) -> &KernelName {
         &self.settled.comms[key.comm]
     }
 
     /// Returns the thread names of settled keys.
-    pub(crate) fn comms_mut(&mut self) -> &mut Table<[u8; COMM_LENGTH]> {
+    pub(crate) fn comms_mut(&mut self) -> &mut Table<KernelName> {
         &mut self.settled.comms
     }
 
@@ -218,21 +224,27 @@ mod tests {
         stacks
     }
 
-    fn arrived<'a>(stacks: &'a Stacks, wakers: &'a Wakers, objects: &'a Objects) -> Arrived<'a> {
+    fn arrived<'a>(
+        stacks: &'a Stacks,
+        wakers: &'a Wakers,
+        objects: &'a Objects,
+        names: &'a RuntimeNames,
+    ) -> Arrived<'a> {
         Arrived {
             stacks,
             wakers,
             objects,
+            names,
         }
     }
 
     #[test]
     fn processes_that_do_the_same_have_one_sum() {
-        let (stacks, wakers) = (two_of_the_same(), Wakers::new(false));
-        let objects = Objects::new(false);
-        let arrived = arrived(&stacks, &wakers, &objects);
+        let (stacks, wakers) = (two_of_the_same(), Wakers::new(false, true));
+        let (objects, names) = (Objects::new(false), RuntimeNames::default());
+        let arrived = arrived(&stacks, &wakers, &objects, &names);
         for (per_process, expected) in [(false, 1), (true, 2)] {
-            let mut sums = Sums::new(per_process);
+            let mut sums = Sums::new(per_process, true);
             sums.add(key(1, 10), &ONE, arrived);
             sums.add(key(2, 11), &ONE, arrived);
             assert_eq!(sums.total().blocked, 10);
@@ -245,13 +257,17 @@ mod tests {
 
     #[test]
     fn a_sum_waits_for_its_stack_unless_that_is_lost() {
-        let (mut stacks, wakers) = (two_of_the_same(), Wakers::new(false));
-        let objects = Objects::new(false);
-        let mut sums = Sums::new(false);
+        let (mut stacks, wakers) = (two_of_the_same(), Wakers::new(false, true));
+        let (objects, names) = (Objects::new(false), RuntimeNames::default());
+        let mut sums = Sums::new(false, true);
         for (pid, user) in [(1, 12), (2, 13)] {
-            sums.add(key(pid, user), &ONE, arrived(&stacks, &wakers, &objects));
+            sums.add(
+                key(pid, user),
+                &ONE,
+                arrived(&stacks, &wakers, &objects, &names),
+            );
         }
-        sums.settle(arrived(&stacks, &wakers, &objects), |_, _| false);
+        sums.settle(arrived(&stacks, &wakers, &objects, &names), |_, _| false);
         assert_eq!((sums.settled.sums.len(), sums.open.len()), (0, 2));
         assert!(sums.open_ids().any(|id| id == 13));
         let process = Process {
@@ -259,7 +275,7 @@ mod tests {
             instance: 1,
         };
         stacks.add_user(12, process, UserStack::from_frames(&[1], true));
-        sums.settle(arrived(&stacks, &wakers, &objects), |pid, id| {
+        sums.settle(arrived(&stacks, &wakers, &objects, &names), |pid, id| {
             (pid, id) == (2, 13)
         });
         let settled = sums.take_settled().sums;

@@ -35,13 +35,15 @@ pub enum Reason {
     Device,
     /// Another service of the kernel must act.
     Kernel,
+    /// The runtime of a language must do something first, such as a garbage collection.
+    Runtime,
     /// The reason is unknown.
     Unknown,
 }
 
 impl Reason {
     /// All reasons, in the order of the enum.
-    pub const ALL: [Reason; 17] = [
+    pub const ALL: [Reason; 18] = [
         Reason::Lock,
         Reason::KernelLock,
         Reason::Condition,
@@ -58,6 +60,7 @@ impl Reason {
         Reason::Stopped,
         Reason::Device,
         Reason::Kernel,
+        Reason::Runtime,
         Reason::Unknown,
     ];
 
@@ -77,6 +80,7 @@ impl Reason {
             Reason::PageFault => "page fault",
             Reason::Memory => "memory",
             Reason::Throttle => "throttle",
+            Reason::Runtime => "runtime",
             Reason::Sleep => "sleep",
             Reason::Stopped => "stopped",
             Reason::Device => "device",

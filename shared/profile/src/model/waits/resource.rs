@@ -26,6 +26,8 @@ pub enum Resource<N = Name> {
     Child(N),
     /// A thread of the same process, by its name. The waiting thread joins it.
     Thread(N),
+    /// An object of a language's runtime, by the name of its class.
+    Object(N),
     /// Any resource beyond the limit of resources that the tool distinguishes.
     Other,
     /// Description of a resource, from a capture of version 1.
@@ -155,6 +157,7 @@ impl<N> Resource<N> {
             Resource::Process(peer) => Resource::Process(peer.try_map(replace)?),
             Resource::Child(comm) => Resource::Child(replace(comm)?),
             Resource::Thread(comm) => Resource::Thread(replace(comm)?),
+            Resource::Object(class) => Resource::Object(replace(class)?),
             Resource::Other => Resource::Other,
             Resource::Described(text) => Resource::Described(replace(text)?),
         })
