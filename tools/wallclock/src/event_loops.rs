@@ -29,7 +29,7 @@ pub(crate) struct LoopRecorder {
     _links: Vec<Link>,
 }
 
-/// What is known so far.
+/// Waits of the event loops that the programs have sent so far.
 #[derive(Default)]
 struct State {
     /// The window, in ns of CLOCK_MONOTONIC.
