@@ -43,15 +43,13 @@ static __always_inline bool hotspot_wait(struct hotspot_layout *layout,
 		return false;
 	wait->thread = pthread_value(thread_pointer(current_task()),
 				     layout->thread_key);
-	if (!wait->thread ||
-	    !read_user(&monitor, sizeof(monitor),
-		       wait->thread + layout->pending_monitor))
+	if (!wait->thread || !read_user(&monitor, sizeof(monitor),
+					wait->thread + layout->pending_monitor))
 		return false;
 	wait->is_pending = !!monitor;
-	if (!monitor &&
-	    (!read_user(&monitor, sizeof(monitor),
-			wait->thread + layout->waiting_monitor) ||
-	     !monitor))
+	if (!monitor && (!read_user(&monitor, sizeof(monitor),
+				    wait->thread + layout->waiting_monitor) ||
+			 !monitor))
 		return false;
 	wait->monitor = monitor;
 	if (!read_user(&wait->owner, sizeof(wait->owner),
@@ -130,8 +128,8 @@ static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
  * Returns the ID of the thread that holds the monitor which the current thread enters,
  * and LOCK_IS_CERTAIN; 0 if the thread enters no monitor. The ID is 0 if it is unknown.
  */
-static __always_inline u32 hotspot_lock_holder(struct language_layout *of_machine,
-					       u64 base, u64 futex)
+static __always_inline u32
+hotspot_lock_holder(struct language_layout *of_machine, u64 base, u64 futex)
 {
 	struct hotspot_layout *layout =
 		LAYOUT_OF(of_machine, struct hotspot_layout);
