@@ -75,9 +75,8 @@ static __noinline u64 capture_waker(void *ctx, struct task_struct *sleeper,
 
 	if (may_be_task(context)) {
 		waker.pid = namespace_pid(task);
-		waker.tid = counts_each_thread(waker.pid) ?
-				    namespace_tid(task) :
-				    0;
+		waker.tid =
+			counts_each_thread(waker.pid) ? namespace_tid(task) : 0;
 		bpf_get_current_comm(waker.comm, sizeof(waker.comm));
 		/*
 		 * User space cannot read the memory of a process outside of its PID
