@@ -228,6 +228,8 @@ check_musl
 say 'rpm'
 check_rpm
 check_image
+jobs -p | xargs -r kill 2>/dev/null || true
+"${podman[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
 say 'crates'
 "${CARGO:-cargo}" package --quiet --workspace --exclude systemscope-tests --exclude library-bench \
 	--exclude tamper --exclude checks --exclude demo --allow-dirty --locked
