@@ -12,6 +12,7 @@ use systemscope_tests::printed::python::{Call, Stack, stacks};
 use systemscope_tests::programs::nodes::{Node, nodes};
 use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::wallclock;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Finished, Tool, Turn, Workload, accounts_at_rest, patiently};
 
@@ -376,7 +377,8 @@ fn turns_of_the_event_loop_are_those_that_node_measures() {
         let mut program = Workload::run(command, node.path.clone(), folder);
         accounts_at_rest(program.pid());
         let tool = Tool::new("wallclock").args("-f 499 --timeline -o");
-        let running = tool.arg(&capture).pid(program.pid()).start_measuring();
+        let tool = tool.arg(&capture).arg(program.pid().to_string());
+        let running = wallclock::start_measuring(tool);
         program.go();
         program.wait_done();
         running.signal(Signal::INT);

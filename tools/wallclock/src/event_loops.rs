@@ -91,7 +91,6 @@ impl LoopRecorder {
             bpf::programs::EPOLL_WAIT_BEGAN,
             bpf::programs::EPOLL_WAIT_ENDED,
         ])?;
-        drop((threads, messages));
         Ok(LoopRecorder {
             object,
             waits,

@@ -111,11 +111,8 @@ impl RuntimeNames {
         let names = self.names.entry(thread).or_default();
         let is_full = names.len() >= MAX_OF_THREAD;
         match names.iter_mut().find(|(known, _)| *known == comm) {
-            Some((_, known)) => {
-                if known.as_ref() != Some(&name) {
-                    *known = None;
-                }
-            }
+            Some((_, known)) if known.as_ref() != Some(&name) => *known = None,
+            Some(_) => {}
             None if !is_full => {
                 names.push((comm, Some(name)));
                 self.count += 1;
