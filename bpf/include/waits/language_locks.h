@@ -13,6 +13,13 @@
  */
 volatile u32 any_runtime = false;
 
+/* Returns the layout of a runtime; NULL behind the last runtime of a process. */
+static __always_inline struct language_layout *
+runtime_layout(struct language_runtime *runtime)
+{
+	return runtime->language ? find_layout(runtime->layout) : NULL;
+}
+
 /*
  * Returns the ID of the thread that holds the runtime's lock, if @futex belongs to that
  * lock; else 0. The function is global and takes scalars, so the verifier checks it
@@ -30,9 +37,7 @@ __noinline u32 language_lock_holder(u32 pid, u64 futex)
 		return 0;
 	for (u32 i = 0; i < PROCESS_RUNTIMES; i++) {
 		runtime = &process->runtimes[i];
-		if (!runtime->language)
-			break;
-		layout = find_layout(runtime->layout);
+		layout = runtime_layout(runtime);
 		if (!layout)
 			break;
 		holder = lock_holder_in(runtime->language, layout,
@@ -59,9 +64,7 @@ __noinline u64 language_lock_class(u32 pid)
 		return 0;
 	for (u32 i = 0; i < PROCESS_RUNTIMES; i++) {
 		runtime = &process->runtimes[i];
-		if (!runtime->language)
-			break;
-		layout = find_layout(runtime->layout);
+		layout = runtime_layout(runtime);
 		if (!layout)
 			break;
 		class = lock_class_in(runtime->language, layout);

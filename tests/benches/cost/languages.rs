@@ -16,6 +16,7 @@ use systemscope_tests::programs::php::phps;
 use systemscope_tests::programs::pythons::some_pythons;
 use systemscope_tests::programs::rubies::rubies;
 use systemscope_tests::programs::sources::source;
+use systemscope_tests::programs::versions::version;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::threads_of;
 use systemscope_tests::truth::statistics::cost_of;
@@ -81,15 +82,6 @@ impl Deep {
             .arg(functions.to_string());
         Workload::run(command, self.program.clone(), scratch())
     }
-}
-
-/// Returns the first two words that a program tells of its version, such as "PHP 8.4.1".
-fn version(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().next().unwrap_or_default();
-    let words: Vec<&str> = line.split_whitespace().take(2).collect();
-    words.join(" ")
 }
 
 /// Measures a thread of each runtime that sleeps for a moment over and over, below few and below

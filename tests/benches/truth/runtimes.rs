@@ -11,6 +11,7 @@ use systemscope_tests::programs::nodes::nodes;
 use systemscope_tests::programs::php::phps;
 use systemscope_tests::programs::rubies::rubies;
 use systemscope_tests::programs::sources::source;
+use systemscope_tests::programs::versions::version;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::truth::account::stolen_ns;
 use systemscope_tests::{Folded, Watch, Workload};
@@ -148,13 +149,4 @@ impl Program {
             .only(|line| line.frames.iter().any(|found| bare(found) == frame))
             .total()
     }
-}
-
-/// Returns the first two words that a program tells of its version, such as "PHP 8.4.1".
-fn version(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().next().unwrap_or_default();
-    let words: Vec<&str> = line.split_whitespace().take(2).collect();
-    words.join(" ")
 }

@@ -12,4 +12,4 @@ pub mod php;
 pub mod podman;
 pub mod pythons;
 pub mod rubies;
-mod versions;
+pub mod versions;

@@ -46,9 +46,11 @@ enum Fields {
 /// Way in which a header has the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Header {
+    /// Address of 8 bytes behind the mark.
     Word,
+    /// Compressed address of 4 bytes behind the mark.
     HalfWord,
-    /// In the highest bits of the mark.
+    /// Compressed address in the highest bits of the mark.
     Compact,
 }
 

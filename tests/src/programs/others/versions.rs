@@ -1,8 +1,10 @@
-//! Versions of interpreters that `scripts/runtimes/fetch.sh` has fetched from releases of Debian.
+//! Versions of interpreters: those that `scripts/runtimes/fetch.sh` has fetched from releases of
+//! Debian, and the version that a program tells.
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::pythons::ALL_VERSIONS;
 
@@ -20,4 +22,19 @@ pub(super) fn fetched(program: &str) -> Vec<PathBuf> {
     let mut launchers: Vec<PathBuf> = launchers.filter(|path| path.exists()).collect();
     launchers.sort();
     launchers
+}
+
+/// Returns the first two words that a program tells of its version, such as "PHP 8.4.1".
+///
+/// # Panics
+///
+/// Panics if the program cannot be started.
+#[must_use]
+pub fn version(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.expect("start a program for its version");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next().unwrap_or_default();
+    let words: Vec<&str> = line.split_whitespace().take(2).collect();
+    words.join(" ")
 }
