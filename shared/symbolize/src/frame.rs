@@ -59,7 +59,7 @@ pub struct Source {
 }
 
 /// Function that the compiler inlined into another function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inlined {
     /// Demangled name, if the function has one.
     pub name: Option<Arc<str>>,

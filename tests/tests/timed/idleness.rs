@@ -128,3 +128,32 @@ fn idle_time_may_be_hidden_or_shown_alone() {
     assert_eq!(alone.shown_idle(), alone.blocked());
     assert!(alone.blocked() > 0, "{alone:?}");
 }
+
+/// Tasks of tokio run on worker threads, which are parked while no task can run. A worker that waits
+/// for a lock in a task has work.
+#[test]
+fn parked_workers_of_tokio_are_idle() {
+    let _turn = Turn::share();
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_tokio_tasks"));
+    let tasks = Workload::run(std::process::Command::new(&binary), binary, scratch());
+    let measure = || {
+        Tool::new("offcputime")
+            .args(FLAGS)
+            .pid(tasks.pid())
+            .folded(1.5)
+    };
+    patiently(|| {
+        let folded = measure();
+        let blocked = folded.only(|line| line.leaf().ends_with("]_[o]"));
+        let share_of_idle = |function: &str| {
+            let waits =
+                blocked.only(|line| line.frames.iter().any(|frame| frame.contains(function)));
+            let idle = waits.only(|line| bare(line.leaf()).ends_with(" (idle)]"));
+            assert!(waits.total() > 500_000_000, "{function}: {folded}");
+            idle.total() as f64 / waits.total() as f64
+        };
+        let parked = share_of_idle("worker::Context::park");
+        assert!(parked >= PRECISION, "{parked}: {folded}");
+        assert_eq!(share_of_idle("tokio_tasks::want_lock"), 0.0, "{folded}");
+    });
+}

@@ -10,6 +10,7 @@ use std::io::Result;
 use std::path::Path;
 
 use crate::charged::Elf;
+use crate::naming::files::sources::coroutines::path_of_closure;
 use crate::naming::files::sources::{Place, Sources, has_debug_information, places};
 use crate::naming::files::symbols::Symbol;
 use crate::naming::wanted::Wanted;
@@ -44,19 +45,29 @@ pub(crate) fn find_at_offsets<'f>(
     let wanted = Wanted::new(addresses.iter().map(|&(_, address)| address).collect());
     let symbols = symbols::names(elf, separate, &wanted)?;
     let debug = [Some(elf), separate].into_iter().flatten();
-    let mut debug = debug.filter(|elf| sources != Sources::None && has_debug_information(elf));
+    let has_closures = symbols
+        .iter()
+        .flatten()
+        .any(|symbol| path_of_closure(&symbol.name).is_some());
+    let is_read = sources != Sources::None || has_closures;
+    let mut debug = debug.filter(|elf| is_read && has_debug_information(elf));
     // If the debug information is invalid, symbols can still be found.
     let places = debug
         .next_back()
-        .map(|elf| places(elf, path, &wanted, sources));
+        .map(|elf| places(elf, path, &wanted, &symbols, sources));
     let places = places.and_then(Result::ok).unwrap_or_default();
     let found = addresses.into_iter().map(|(offset, address)| {
         let index = wanted.first_from(address);
-        let found = Found {
+        let mut found = Found {
             address,
             symbol: symbols.get(index).cloned().flatten(),
             place: places.get(index).cloned().unwrap_or_default(),
         };
+        if let (Some(symbol), Some(coroutine)) = (&mut found.symbol, found.place.coroutine)
+            && let Some(name) = coroutine.name(&symbol.name)
+        {
+            symbol.name = name.into();
+        }
         (offset, found)
     });
     Ok(found.collect())

@@ -3,6 +3,7 @@
 
 mod idleness;
 mod kernel_functions;
+mod schedulers;
 mod user_functions;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,6 +20,7 @@ use crate::objects::{Futex, Object, Objects};
 
 use idleness::{Evidence, Site, Waiter};
 use kernel_functions::{FAULT, FUTEX, Meaning, RECLAIM, SWAP, is_scheduler};
+use schedulers::Schedulers;
 
 /// Wait on a futex whose kind is not shown by user functions.
 const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);
@@ -30,6 +32,7 @@ pub struct Reasons<Key> {
     threads: HashMap<ThreadId, Text>,
     /// Waits that show whether threads had work.
     evidence: Evidence,
+    schedulers: Schedulers,
     /// Number of intervals without a known reason, by the function in which the thread slept.
     unmatched: BTreeMap<String, u64>,
 }
@@ -60,6 +63,7 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
             by_kernel_stack: HashMap::new(),
             threads: threads.collect(),
             evidence: Evidence::default(),
+            schedulers: Schedulers::default(),
             unmatched: BTreeMap::new(),
         }
     }
@@ -83,15 +87,19 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
             Some(Object::FromCall(resource)) if is_for_call(kind.reason) => resource.side(),
             _ => Side::Unknown,
         };
-        let idleness = idleness::idleness_of_wait(kind, side, place.end);
+        let user = place.stack.user;
+        let idleness = if place.end != WaitEnd::WAIT_END_NONE
+            && self.schedulers.wait_for_task(profile, user, kind.reason)
+        {
+            Some(Idleness::Idle)
+        } else {
+            idleness::idleness_of_wait(kind, side, place.end)
+        };
         let waiter = Waiter {
             thread: Some(place.thread),
             comm: place.comm,
         };
-        let site = Site {
-            kind,
-            user: place.stack.user,
-        };
+        let site = Site { kind, user };
         self.evidence.add(waiter, site, idleness, place.end, events);
         let holder = place.futex().filter(|_| kind.reason == Reason::Lock);
         let holder = holder.and_then(|futex| futex.holder(is_for_shared_lock(kind)));

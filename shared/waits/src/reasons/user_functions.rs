@@ -263,7 +263,7 @@ const WRAPPERS: &[Name] = &[
 ];
 
 /// Maximum number of functions, from the leaf, that can decide.
-const DEEPEST: usize = 12;
+pub(super) const DEEPEST: usize = 12;
 
 /// Returns the kind of a futex wait from the innermost functions, which are from leaf to root.
 pub(super) fn wait_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Option<WaitKind> {
@@ -322,7 +322,8 @@ fn find(rows: &[Row], function: &str) -> Option<WaitKind> {
     row.map(|row| WaitKind::new(row.reason, row.detail))
 }
 
-fn is_any(names: &[Name], function: &str) -> bool {
+/// Returns whether the function has one of these names.
+pub(super) fn is_any(names: &[Name], function: &str) -> bool {
     // Newer Rust names have the form `<std::thread::Thread>::park`.
     let path = function.replace(['<', '>'], "");
     names.iter().any(|name| match name {

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use systemscope_tests::printed::samples::running_ns;
 use systemscope_tests::programs::tool::PATIENCE;
 use systemscope_tests::programs::workload::{install, scratch};
-use systemscope_tests::{Folded, Language, Running, Tool, Turn, Workload, WorkloadBuilder};
+use systemscope_tests::{Folded, Language, Line, Running, Tool, Turn, Workload, WorkloadBuilder};
 
 fn on_cpu(pid: u32) -> Folded {
     Tool::new("oncputime").pid(pid).args("-F 499").folded(0.5)
@@ -75,6 +75,49 @@ fn rust_names_are_demangled() {
             "a hash is left: {folded:#?}"
         );
     }
+}
+
+/// Only debug information tells an async function from a closure. Without it, no frame is named
+/// after an async function.
+#[test]
+fn async_functions_are_told_from_closures() {
+    let _turn = Turn::share();
+    let builder = || WorkloadBuilder::new("async_functions").language(Language::Rust);
+    let program = builder().start();
+    let tool = Tool::new("offcputime").pid(program.pid()).arg("--inline");
+    let inlined = tool
+        .folded(0.5)
+        .only(|line| line.has("async_functions::block"));
+    let has = |line: &Line, names: [&str; 3]| {
+        let mut frames = line.frames.iter();
+        names.iter().all(|name| frames.any(|frame| frame == name))
+    };
+    let told = [
+        "async_functions::turn::{{closure}}::{async block}",
+        "async fn async_functions::serve",
+        "async fn async_functions::fetch",
+    ];
+    for folded in [inlined, off_cpu(program.pid())] {
+        let blocked = folded.only(|line| line.has("async_functions::block"));
+        assert!(blocked.total() > 0, "{folded}");
+        assert!(
+            blocked.lines.iter().all(|line| has(line, told)),
+            "{blocked}"
+        );
+    }
+    let stripped = builder().without_frame_pointers().start();
+    let folded = off_cpu(stripped.pid());
+    assert_path(
+        &folded,
+        &[
+            "async_functions::serve::{{closure}}",
+            "async_functions::fetch::{{closure}}",
+        ],
+    );
+    assert!(
+        folded.frames().all(|frame| !frame.contains("async ")),
+        "{folded}"
+    );
 }
 
 #[test]

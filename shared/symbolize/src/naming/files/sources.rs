@@ -3,6 +3,7 @@
 //! The profiled program may have made the file. Sections are therefore read with a bound. [`size`]
 //! refuses debug information that would take addr2line too much time or memory.
 
+pub(crate) mod coroutines;
 mod size;
 mod split;
 
@@ -17,7 +18,9 @@ use addr2line::{Context, LookupContinuation, LookupResult};
 use crate::charged::{self, Elf};
 use crate::frame::{Inlined, Source};
 use crate::naming::demangle::demangle;
+use crate::naming::files::symbols::Symbol;
 use crate::naming::wanted::Wanted;
+use coroutines::{Coroutine, Coroutines, path_of_closure};
 use size::Count;
 use split::{Skeleton, SplitFiles};
 
@@ -35,6 +38,9 @@ pub enum Sources {
 
 /// Maximum size of the decompressed debug information of one file, in bytes.
 const MAX_BYTES: u64 = 1 << 29;
+/// Maximum size of the decompressed debug information of one file that is read only to tell
+/// coroutines from closures, in bytes.
+const MAX_BYTES_FOR_COROUTINES: u64 = 1 << 26;
 /// Maximum number of functions inlined at one address.
 const MAX_INLINED: usize = 64;
 /// Maximum number of addresses that are looked up in one file. It equals the maximum number of
@@ -48,6 +54,8 @@ pub(crate) struct Place {
     pub(crate) source: Option<Source>,
     /// Functions inlined into that function at the address, outermost first.
     pub(crate) inlined: Arc<[Inlined]>,
+    /// What the function that the file's symbol names was, if it is a coroutine.
+    pub(crate) coroutine: Option<Coroutine>,
 }
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -57,8 +65,10 @@ pub(crate) fn has_debug_information(elf: &Elf<'_>) -> bool {
     elf.has_contents(".debug_info")
 }
 
-/// Returns the source places of the wanted addresses, in the order of the addresses. The program was
-/// mapped from `path`.
+/// Returns the source places of the wanted addresses, in the order of the addresses. `symbols` has
+/// their symbols in the same order. The program was mapped from `path`.
+///
+/// Without `sources`, only coroutines are looked up, in debug information of moderate size.
 ///
 /// # Errors
 /// The debug information cannot be read, or is invalid as a whole.
@@ -66,10 +76,15 @@ pub(crate) fn places(
     elf: &Elf<'_>,
     path: &Path,
     wanted: &Wanted,
+    symbols: &[Option<Symbol>],
     sources: Sources,
 ) -> Result<Vec<Place>> {
     let allowance = elf.source().allowance;
-    let mut room = MAX_BYTES;
+    let max_bytes = match sources {
+        Sources::None => MAX_BYTES_FOR_COROUTINES,
+        Sources::Lines | Sources::Inlined => MAX_BYTES,
+    };
+    let mut room = max_bytes;
     let load = |id: SectionId| -> Result<Vec<u8>> {
         // Units contain their own addresses, which addr2line would otherwise read from
         // `.debug_aranges`. addr2line does not use the other sections in this list.
@@ -89,7 +104,7 @@ pub(crate) fn places(
     };
     let sections = DwarfSections::load(load)?;
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-    let mut count = Count::new(MAX_BYTES - room, wanted, allowance);
+    let mut count = Count::new(max_bytes - room, wanted, allowance);
     // The program itself has lines. The line of the function that the symbol names is the place of
     // a call, if another function is inlined there; only the entries tell that.
     let skeletons = count.check(&mut dwarf)?;
@@ -99,14 +114,16 @@ pub(crate) fn places(
     let mut looker = Looker {
         context,
         split,
+        coroutines: Coroutines::default(),
         sources,
         texts: HashMap::new(),
     };
     let addresses = wanted.addresses().iter().enumerate();
     let places = addresses.map(|(index, &address)| {
         if index < MAX_ADDRESSES && allowance.check_time().is_ok() {
+            let symbol = symbols.get(index).and_then(Option::as_ref);
             // Invalid debug information gives no place.
-            looker.place(address).unwrap_or_default()
+            looker.place(address, symbol).unwrap_or_default()
         } else {
             Place::default()
         }
@@ -121,24 +138,21 @@ struct Looker<'a> {
     context: Context<Slice<'a>>,
     /// Entries of units that are in other files.
     split: HashMap<DwoId, Arc<Dwarf<Slice<'a>>>>,
+    coroutines: Coroutines,
     sources: Sources,
     texts: HashMap<String, Arc<str>>,
 }
 
-impl Looker<'_> {
-    fn place(&mut self, address: u64) -> Option<Place> {
-        let frames = {
-            let mut lookup = self.context.find_frames(address);
-            loop {
-                match lookup {
-                    LookupResult::Output(frames) => break frames,
-                    LookupResult::Load { load, continuation } => {
-                        let unit = self.split.get(&load.dwo_id);
-                        lookup = continuation.resume(unit.cloned());
-                    }
-                }
-            }
-        };
+impl<'a> Looker<'a> {
+    fn place(&mut self, address: u64, symbol: Option<&Symbol>) -> Option<Place> {
+        let coroutine = self.coroutine(address, symbol);
+        if self.sources == Sources::None {
+            return Some(Place {
+                coroutine,
+                ..Place::default()
+            });
+        }
+        let frames = self.resolve(self.context.find_frames(address));
         let mut frames = frames.ok()?;
         let mut found = Vec::new();
         while let Some(frame) = frames.next().ok()? {
@@ -158,27 +172,67 @@ impl Looker<'_> {
         let (_, source) = found.pop()?;
         let source = source.map(|source| self.source(source));
         let inlined = match self.sources {
-            Sources::Inlined => found.into_iter().rev(),
-            Sources::None | Sources::Lines => Vec::new().into_iter().rev(),
+            Sources::Inlined => found,
+            Sources::None | Sources::Lines => Vec::new(),
         };
-        let inlined = inlined.map(|(name, source)| {
-            let source = source.map(|source| self.source(source));
-            let mut system_name = None;
-            let name = name.map(|raw| {
-                let name = demangle(&raw).into_owned();
-                system_name = (name != raw).then(|| self.text(raw));
-                self.text(name)
-            });
-            Inlined {
-                name,
-                system_name,
-                source,
-            }
+        let inlined = inlined.into_iter().rev().map(|(name, source)| Inlined {
+            source: source.map(|source| self.source(source)),
+            ..self.named(address, name)
         });
+        let inlined = inlined.collect();
         Some(Place {
             source,
-            inlined: inlined.collect(),
+            inlined,
+            coroutine,
         })
+    }
+
+    /// Returns the function with this symbol, which is inlined at the address, without its source.
+    fn named(&mut self, address: u64, raw: Option<String>) -> Inlined {
+        let Some(raw) = raw else {
+            return Inlined::default();
+        };
+        let mut name = demangle(&raw).into_owned();
+        if path_of_closure(&name).is_some() {
+            self.read_coroutines(address);
+            let coroutine = self.coroutines.with_symbol(&raw);
+            name = coroutine.and_then(|kind| kind.name(&name)).unwrap_or(name);
+        }
+        Inlined {
+            system_name: (name != raw).then(|| self.text(raw)),
+            name: Some(self.text(name)),
+            source: None,
+        }
+    }
+
+    /// Returns what the function of the file's symbol was, if it is a coroutine.
+    fn coroutine(&mut self, address: u64, symbol: Option<&Symbol>) -> Option<Coroutine> {
+        let symbol = symbol.filter(|symbol| path_of_closure(&symbol.name).is_some())?;
+        self.read_coroutines(address);
+        self.coroutines.of(symbol)
+    }
+
+    /// Reads the coroutines of the unit at the address.
+    fn read_coroutines(&mut self, address: u64) {
+        if let Some(unit) = self.resolve(self.context.find_dwarf_and_unit(address)) {
+            self.coroutines.add(unit);
+        }
+    }
+
+    /// Finishes a lookup with the units that are in other files.
+    fn resolve<L>(&self, mut lookup: LookupResult<L>) -> L::Output
+    where
+        L: LookupContinuation<Buf = Slice<'a>>,
+    {
+        loop {
+            match lookup {
+                LookupResult::Output(output) => return output,
+                LookupResult::Load { load, continuation } => {
+                    let unit = self.split.get(&load.dwo_id);
+                    lookup = continuation.resume(unit.cloned());
+                }
+            }
+        }
     }
 
     fn source(&mut self, (file, line): (String, u32)) -> Source {
@@ -251,10 +305,11 @@ mod tests {
             let mut looker = Looker {
                 context: Context::from_dwarf(dwarf).unwrap(),
                 split: HashMap::new(),
+                coroutines: Coroutines::default(),
                 sources: Sources::Inlined,
                 texts: HashMap::new(),
             };
-            looker.place(0x1008)
+            looker.place(0x1008, None)
         })
     }
 
