@@ -10,9 +10,10 @@ use super::user_functions::{DEEPEST, is_any};
 
 /// Functions in which a scheduler waits for a task that can run. They run no task themselves.
 const WAIT_FOR_TASKS: &[Name] = &[
-    // tokio: src/runtime/scheduler/.
+    // tokio: src/runtime/scheduler/. Releases before 1.29 had the thread pool in src/runtime/.
     Has("tokio::runtime::scheduler::multi_thread::worker::Context::park"),
     Has("tokio::runtime::scheduler::current_thread::Context::park"),
+    Has("tokio::runtime::thread_pool::worker::Context::park"),
     // Go: src/runtime/proc.go.
     Is("runtime.stopm"),
     Is("runtime.findRunnable"),
