@@ -23,6 +23,9 @@ pub struct Interrupted {
     pub address: u64,
     /// True if the instruction is in a file, not in memory into which the runtime wrote code.
     pub is_in_file: bool,
+    /// True if the instruction is in a native function that the first function of the chain called,
+    /// and that has no frame of the language. Its native frame is shown.
+    pub is_in_callee: bool,
     /// Address to which the interrupted function returns, if it has no frame yet.
     pub returns_to: Option<u64>,
     /// Function that may be about to make its frame, as a frame that does not exist yet.

@@ -93,6 +93,7 @@ impl Decoder {
                         *none = Some(Interrupted {
                             address: link.code,
                             is_in_file: false,
+                            is_in_callee: false,
                             returns_to: None,
                             begins: None,
                         });

@@ -203,6 +203,42 @@ fn javascript_that_computes_has_its_frames() {
     }
 }
 
+/// Program that looks up strings in a map, for which V8 calls a builtin without a frame.
+const LOOKS_UP: &str = "
+const map = new Map();
+for (let i = 0; i < 50000; i++) map.set('key' + i, i);
+const keys = [...map.keys()];
+function lookUp(key) { return map.get(key); }
+function turn() { let sum = 0; for (const key of keys) sum += lookUp(key); return sum; }
+for (let i = 0; i < 30; i++) turn();
+require('fs').writeSync(1, 'ready\\n');
+setInterval(turn, 0);
+";
+
+/// Compiled functions call builtins, which must not be taken for these functions. Without
+/// functions of JavaScript, the leaf is always the native one.
+#[test]
+fn builtins_without_frames_are_leaves() {
+    let _turn = Turn::share();
+    let mut have_builtin = false;
+    for node in nodes() {
+        let program = start(&node, &[], LOOKS_UP);
+        let share_of_builtin = |flags: &str| {
+            let tool = Tool::new("oncputime").args("-F 499 -U").args(flags);
+            let folded = tool.pid(program.pid()).folded(1.0);
+            let leaves = folded.only(|line| line.leaf() == "Builtins_FindOrderedHashMapEntry");
+            leaves.total() as f64 / folded.total() as f64
+        };
+        have_builtin |= patiently(|| {
+            let [native, mixed] = ["--language none", ""].map(share_of_builtin);
+            let what = format!("{}: {native} of native leaves, {mixed}", node.name);
+            assert!((native - mixed).abs() < 0.15, "{what}");
+            native > 0.3
+        });
+    }
+    assert!(have_builtin, "no node calls the builtin");
+}
+
 /// Program that blocks in its line 4.
 const ALREADY: &str = "
 const fs = require('fs');
@@ -213,14 +249,19 @@ outer();
 
 /// Starts a script that prints \"ready\" and blocks.
 fn script(node: &Node, flags: &[&str], text: &str) -> Workload {
+    let script = start(node, flags, text);
+    accounts_at_rest(script.pid());
+    script
+}
+
+/// Starts a script that prints \"ready\".
+fn start(node: &Node, flags: &[&str], text: &str) -> Workload {
     let folder = scratch();
     let path = folder.path().join("already.js");
     fs::write(&path, text).unwrap();
     let mut command = Command::new(&node.path);
     command.args(flags).arg(path).current_dir(folder.path());
-    let script = Workload::run(command, node.path.clone(), folder);
-    accounts_at_rest(script.pid());
-    script
+    Workload::run(command, node.path.clone(), folder)
 }
 
 /// Measures a process with offcputime for 1 s.

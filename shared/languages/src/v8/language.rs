@@ -10,7 +10,7 @@ use unwind::Memory;
 
 use super::code::{Code, Kind};
 use super::engine::{self, Isolate};
-use super::heap::{Heap, State};
+use super::heap::{Heap, State, is_object};
 use super::layout::{self, Layout};
 use super::walk::walk;
 use crate::interleave::Link;
@@ -186,12 +186,20 @@ fn complete(chain: &mut Chain, heap: &mut Heap<'_>) {
     if is_in_code && is_own {
         return;
     }
+    // The first frame may be the builtin's own, or its caller's, which is no builtin. Code of the
+    // interpreter has no frame either, but it is no callee of the function that it runs.
+    let is_in_callee = interrupted.is_in_file
+        && first.machine_code != 0
+        && (heap.info(first.code)).is_some_and(|info| is_object(info.code));
     if first.machine_code == interrupted.address {
         // The frame goes on where the interrupted code returns to.
         first.machine_code = interrupted.returns_to.map_or(0, |address| address - 1);
         if interrupted.returns_to.is_none() {
             first.instruction = -1;
         }
+    }
+    if let Some(interrupted) = &mut chain.interrupted {
+        interrupted.is_in_callee = is_in_callee;
     }
     if let Some(own) = own.filter(|_| !is_own) {
         let frame = Frame {

@@ -175,6 +175,10 @@ impl Functions {
             interleave(stack_pointer, cfas, natives, to_root, links, shows_native)
         });
         let mut locations = Vec::with_capacity(mixed.len() + 1);
+        let is_in_callee = chain.interrupted.is_some_and(|at| at.is_in_callee);
+        if is_in_callee && mixed.first() != Some(&Mixed::Native(0)) {
+            locations.extend(native.first());
+        }
         let mut mark_at = None;
         let mut is_unanchored = false;
         let mut ran_function = false;
