@@ -106,8 +106,8 @@ impl Caption {
         let title = match colours {
             Colours::States => format!("Where the time of {whose} goes"),
             Colours::Wakeups => format!("Who ended the waits of {whose}"),
-            Colours::OnCpu => format!("Where {whose} run"),
-            Colours::OffCpu => format!("Where {whose} are off the CPU"),
+            Colours::OnCpu => format!("Time of {whose} on the CPU"),
+            Colours::OffCpu => format!("Time of {whose} off the CPU"),
         };
         let subtitle = match (colours, measure) {
             (Colours::States, _) => format!("widths: µs; {STATE_COLOURS}"),
