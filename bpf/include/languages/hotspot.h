@@ -49,9 +49,13 @@ struct hotspot_layout {
 	u64 threads;
 	/* A class is at class_base + (value << class_shift). */
 	u64 class_base;
+	/* Bits of the first word of a name that stay the same as long as the name lives. */
+	u64 symbol_bits;
 	/* Key of pthread_setspecific() with the thread; HOTSPOT_NO_KEY if unknown. */
 	u32 thread_key;
-	u32 unused;
+	/* In a pool of constants: its class. In a class: its name. */
+	u16 pool_holder;
+	u16 class_name;
 	/* In the list: its length, and the address of its array. */
 	u16 list_length;
 	u16 list_array;
@@ -160,6 +164,19 @@ USER_SPACE_KNOWS(enum, hotspot_limits);
 #define HOTSPOT_BEGINS 1
 
 /* Unwind of a segment of frames in progress. */
+
+/* Class of a method whose name was read in this walk. */
+struct hotspot_class {
+	/* Its pool of constants. */
+	u64 constants;
+	/* Hash of its name, which is not 0. */
+	u64 hash;
+};
+
+/* Classes that are kept, and bits below those that tell their pools apart. */
+#define HOTSPOT_CLASSES 8
+#define HOTSPOT_CLASS_SHIFT 6
+
 struct hotspot_walk {
 	/* Address of the blob behind the block's header. */
 	u64 blob;
@@ -177,6 +194,11 @@ struct hotspot_walk {
 	u8 constants[64 + sizeof(u64)];
 	/* Beginning of the block, and space for a word at any 9-bit offset. */
 	u8 block[512 + sizeof(u64)];
+	struct hotspot_class classes[HOTSPOT_CLASSES];
+	/* Class of a pool, its name, and the first word of the name. */
+	u64 holder;
+	u64 name;
+	u64 symbol;
 };
 
 /*
@@ -291,7 +313,10 @@ hotspot_start(struct chain_walk *chain, struct language_layout *of_machine,
 {
 	struct hotspot_layout *layout =
 		LAYOUT_OF(of_machine, struct hotspot_layout);
+	struct hotspot_walk *walk = CHAIN_STATE(chain, struct hotspot_walk);
 
+	for (u32 i = 0; i < HOTSPOT_CLASSES; i++)
+		walk->classes[i].constants = 0;
 	chain->code_start = layout->code_start;
 	chain->code_bytes = layout->code_bytes;
 	return CHAIN_ON_STACK;
@@ -336,6 +361,41 @@ return_above(struct hotspot_walk *walk, struct code_frame *frame, u64 slot)
 }
 
 /*
+ * Returns a hash of the name of the class whose pool of constants is at @constants; 0 if
+ * it cannot be read. Memory of a class that was unloaded can get another class of the
+ * same shape, so that only the name tells them apart. The first word of a name has a
+ * number that the virtual machine chose at random: Symbol of share/oops/symbol.hpp.
+ */
+static __always_inline u64 hash_class(struct chain_walk *chain,
+				      struct hotspot_walk *walk,
+				      struct hotspot_layout *layout,
+				      u64 constants)
+{
+	u32 index = constants >> HOTSPOT_CLASS_SHIFT;
+	struct hotspot_class *known;
+
+	asm volatile("%0 &= 7" : "+r"(index));
+	known = &walk->classes[index];
+	if (known->constants == constants)
+		return known->hash;
+	if (!read_user(&walk->holder, sizeof(u64),
+		       constants + layout->pool_holder) ||
+	    !read_user(&walk->name, sizeof(u64),
+		       walk->holder + layout->class_name) ||
+	    !read_user(&walk->symbol, sizeof(u64), walk->name))
+		return 0;
+	note_code_word(&chain->frame, constants + layout->pool_holder,
+		       walk->holder);
+	note_code_word(&chain->frame, walk->holder + layout->class_name,
+		       walk->name);
+	note_code_word(&chain->frame, walk->name, walk->symbol);
+	known->constants = constants;
+	known->hash = hash_word(walk->name,
+				walk->symbol & layout->symbol_bits) | 1;
+	return known->hash;
+}
+
+/*
  * Notes a call of @method. @bytecode is the address of the bytecode, 0 in a native
  * method, or HOTSPOT_BEGINS. @current is used in its place if it is in the method.
  */
@@ -346,7 +406,7 @@ note_method(struct chain_walk *chain, struct hotspot_walk *walk,
 {
 	u32 slot = layout->code_size - HOTSPOT_CONSTANTS;
 	s32 instruction = HOTSPOT_NATIVE;
-	u64 start, checksum, size;
+	u64 start, checksum, size, class;
 
 	if (!method || method % sizeof(u64))
 		return CHAIN_BROKEN;
@@ -355,11 +415,15 @@ note_method(struct chain_walk *chain, struct hotspot_walk *walk,
 	    !read_user(walk->constants, HOTSPOT_METHOD_BYTES,
 		       walk->pointer + HOTSPOT_CONSTANTS))
 		return CHAIN_READ_FAILED;
+	class = hash_class(chain, walk, layout, *(u64 *)walk->constants);
+	if (!class)
+		return CHAIN_READ_FAILED;
 	asm volatile("%0 &= 63" : "+r"(slot));
 	size = *(u16 *)(walk->constants + slot);
 	checksum = hash_word(0, walk->pointer);
 	checksum = hash_word(checksum, *(u64 *)walk->constants);
 	checksum = hash_word(checksum, *(u64 *)(walk->constants + (slot & 56)));
+	checksum = hash_word(checksum, class);
 	start = walk->pointer + layout->const_method_bytes;
 	if (current - start < size)
 		instruction = current - start;

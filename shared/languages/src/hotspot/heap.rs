@@ -242,7 +242,7 @@ impl Heap {
 
     /// Returns the name of a class, such as `java/lang/Thread`.
     pub(super) fn class_name(memory: &dyn Pieces, machine: &Machine, class: u64) -> Option<String> {
-        let name = read_word(memory, class.checked_add(machine.class_name.into())?)?;
+        let name = read_word(memory, class.checked_add(machine.layout.class_name.into())?)?;
         symbol::read(memory, machine, name).filter(|name| !name.is_empty())
     }
 

@@ -77,9 +77,7 @@ pub(super) struct Machine {
     pub(super) method_flags: u16,
     pub(super) pool_bytes: u16,
     pub(super) pool_length: u16,
-    pub(super) pool_holder: u16,
     pub(super) source_file: SourceFile,
-    pub(super) class_name: u16,
     pub(super) symbol_length: u16,
     pub(super) symbol_body: u16,
     /// Offset of the method in compiled code.
@@ -176,9 +174,7 @@ impl Offsets {
             method_flags: tables.offset(&["ConstMethod::_flags", "ConstMethod::_flags._flags"])?,
             pool_bytes: tables.size("ConstantPool")?,
             pool_length: field("ConstantPool::_length")?,
-            pool_holder: field("ConstantPool::_pool_holder")?,
             source_file: source_file.or_else(|| source_in_class.map(SourceFile::Class))?,
-            class_name: field("Klass::_name")?,
             symbol_length: field("Symbol::_length")?,
             symbol_body: field("Symbol::_body")?,
             compiled_method: tables.offset(&["CompiledMethod::_method", "nmethod::_method"])?,
@@ -362,6 +358,14 @@ fn heaps(memory: &dyn Pieces, tables: &Tables) -> Option<Vec<u64>> {
     heaps.collect()
 }
 
+/// Returns the bits of a symbol's first word without its reference count. The count is the lower half
+/// of `_hash_and_refcount`, or a field of its own before JDK 13.
+fn symbol_bits(tables: &Tables) -> u64 {
+    let count = tables.offset(&["Symbol::_hash_and_refcount", "Symbol::_refcount"]);
+    let shift = count.map_or(u32::MAX, |offset| 8 * u32::from(offset));
+    0xffff_u64.checked_shl(shift).map_or(0, |count| !count)
+}
+
 /// Returns the parts of the layout that do not depend on addresses.
 fn code_layout(tables: &Tables, is_8: bool) -> Option<hotspot_layout> {
     let field = |names: &[&str]| tables.offset(names);
@@ -402,6 +406,9 @@ fn code_layout(tables: &Tables, is_8: bool) -> Option<hotspot_layout> {
         ])?,
         flags: flag(code_is_offset, hotspot_flags::HOTSPOT_CODE_IS_OFFSET)
             | flag(entry_is_offset, hotspot_flags::HOTSPOT_ENTRY_IS_OFFSET),
+        symbol_bits: symbol_bits(tables),
+        pool_holder: field(&["ConstantPool::_pool_holder"])?,
+        class_name: field(&["Klass::_name"])?,
         const_method_bytes: tables.size("ConstMethod")?,
         code_size: field(&["ConstMethod::_code_size"])?,
         bytecode_slot: if is_8 { -7 } else { -8 },

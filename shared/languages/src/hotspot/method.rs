@@ -100,10 +100,20 @@ impl ConstMethod<'_> {
             .wrapping_add(self.machine.layout.const_method_bytes.into())
     }
 
+    /// Returns the same number as `hash_class()` of `bpf/include/languages/hotspot.h`.
+    fn class(&self, memory: &(impl Pieces + ?Sized)) -> Option<u64> {
+        let layout = &self.machine.layout;
+        let at = |address: u64, offset: u16| word(memory, address.checked_add(offset.into())?);
+        let holder = at(self.constants()?, layout.pool_holder)?;
+        let name = at(holder, layout.class_name)?;
+        Some(hash_word(name, word(memory, name)? & layout.symbol_bits) | 1)
+    }
+
     /// Returns the same number as `note_method()` of `bpf/include/languages/hotspot.h`.
-    fn checksum(&self) -> Option<u32> {
+    fn checksum(&self, memory: &(impl Pieces + ?Sized)) -> Option<u32> {
         let sizes = self.machine.layout.code_size & !7;
-        let words = [self.address, self.constants()?, self.u64(sizes)?];
+        let class = self.class(memory)?;
+        let words = [self.address, self.constants()?, self.u64(sizes)?, class];
         Some((words.into_iter().fold(0, hash_word) >> 32) as u32)
     }
 }
@@ -126,7 +136,7 @@ pub(super) fn code(
     Some(Code {
         start: constant.code(),
         size: constant.code_size()?,
-        checksum: constant.checksum()?,
+        checksum: constant.checksum(memory)?,
     })
 }
 
@@ -138,7 +148,7 @@ pub(super) fn read(
     checksum: u32,
 ) -> Option<Method> {
     let constant = ConstMethod::read(memory, machine, method)?;
-    if constant.checksum()? != checksum {
+    if constant.checksum(memory)? != checksum {
         return None;
     }
     let pool = Pool::read(memory, machine, constant.constants()?)?;
@@ -167,7 +177,7 @@ pub(super) fn read(
     };
     // The class may have been unloaded meanwhile.
     let again = ConstMethod::read(memory, machine, method)?;
-    (again.checksum()? == checksum).then_some(read)
+    (again.checksum(memory)? == checksum).then_some(read)
 }
 
 /// Pool of constants of a class.
@@ -204,12 +214,15 @@ impl<M: Pieces + ?Sized> Pool<'_, M> {
     fn holder(&self) -> Option<u64> {
         word(
             self.memory,
-            self.address.checked_add(self.machine.pool_holder.into())?,
+            self.address
+                .checked_add(self.machine.layout.pool_holder.into())?,
         )
     }
 
     fn class_name(&self) -> Option<String> {
-        let name = self.holder()?.checked_add(self.machine.class_name.into())?;
+        let name = self
+            .holder()?
+            .checked_add(self.machine.layout.class_name.into())?;
         symbol::read(self.memory, self.machine, word(self.memory, name)?)
     }
 

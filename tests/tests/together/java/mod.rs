@@ -2,6 +2,8 @@
 //! `Nesting.java`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod unloads;
+
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;

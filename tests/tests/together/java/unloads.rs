@@ -1,0 +1,46 @@
+//! Classes that the machine unloads while it is measured. Other classes get their memory.
+
+use systemscope_tests::programs::workload::scratch;
+
+use super::*;
+
+/// Checks that no frame has the name of a class that another thread runs.
+fn assert_classes_are_right(java: &Java) {
+    let folder = scratch();
+    java.compile(&source("Unloads.java"), folder.path());
+    let mut command = Command::new(&java.path);
+    command.arg("-cp").arg(folder.path()).arg("Unloads");
+    let workload = Workload::run(command, java.path.clone(), folder);
+    sleep(WARM_UP);
+    for (tool, flags) in [("oncputime", "-F 499"), ("offcputime", "")] {
+        patiently(|| {
+            let tool = Tool::new(tool).args(flags).pid(workload.pid());
+            let folded = tool.folded(3.0);
+            let (mut right, mut gone) = (0, 0);
+            for line in &folded.lines {
+                let Some(number) = line.comm.strip_prefix("loads-") else {
+                    continue;
+                };
+                let own = format!("Class{number}.");
+                let classes = line
+                    .frames
+                    .iter()
+                    .filter(|frame| frame.starts_with("Class"));
+                let foreign: Vec<_> = classes.filter(|frame| !frame.starts_with(&own)).collect();
+                assert!(foreign.is_empty(), "{}: {line}", java.name);
+                if line.has(&format!("{own}inner")) {
+                    right += line.value;
+                } else if line.frames.iter().any(|frame| frame.starts_with(MARK)) {
+                    gone += line.value;
+                }
+            }
+            assert!(right > 0 && right > gone / 10, "{}: {folded}", java.name);
+        });
+    }
+}
+
+#[test]
+fn classes_that_are_unloaded_are_not_taken_for_others() {
+    let _turn = Turn::share();
+    assert_classes_are_right(&java());
+}
