@@ -91,6 +91,15 @@ pub(super) struct ClassPlace {
     pub(super) is_address: bool,
 }
 
+/// Compression of references between objects, for programs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReferencePlace {
+    pub(super) base: u64,
+    pub(super) shift: u16,
+    /// True if references are addresses.
+    pub(super) is_address: bool,
+}
+
 /// Heap of a virtual machine.
 #[derive(Clone, Debug)]
 pub(super) struct Heap {
@@ -196,6 +205,20 @@ impl Heap {
             base: classes.map_or(0, |classes| classes.base),
             shift: u16::try_from(classes.map_or(0, |classes| classes.shift)).ok()?,
             is_address: classes.is_none(),
+        })
+    }
+
+    /// Returns how programs read references; `None` if the collector moves objects while threads
+    /// run, or changes references.
+    pub(super) fn reference_place(&self) -> Option<ReferencePlace> {
+        if self.moves_any_time || self.is_colored {
+            return None;
+        }
+        let compression = self.references;
+        Some(ReferencePlace {
+            base: compression.map_or(0, |it| it.base),
+            shift: u16::try_from(compression.map_or(0, |it| it.shift)).ok()?,
+            is_address: compression.is_none(),
         })
     }
 

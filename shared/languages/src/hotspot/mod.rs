@@ -14,6 +14,7 @@ mod language;
 mod layout;
 mod locks;
 mod method;
+mod parks;
 mod step;
 mod symbol;
 mod tables;
