@@ -24,6 +24,8 @@ const FUNCTIONS: [&str; 12] = [
 /// Number of functions that are compared by their rank.
 const TOP: usize = 10;
 const LENGTH: Duration = Duration::from_secs(10);
+/// Longest time until the machine has printed its stacks.
+const PATIENCE: Duration = Duration::from_secs(5);
 const HERTZ: u64 = 999;
 /// Largest difference between two shares, in standard errors. One of 24 functions exceeds it by
 /// chance in 1 of 600 runs.
@@ -75,11 +77,16 @@ fn dumps(program: &Workload, java: &Path) -> Vec<String> {
         let mut dump = String::new();
         let mut machine = UnixStream::connect(&socket).expect("the machine's socket");
         // Version of the protocol, request, and three arguments (attachListener_posix.cpp).
-        let asked = machine.write_all(b"1\0threaddump\0\0\0\0");
-        asked
+        let asked = machine
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| machine.write_all(b"1\0threaddump\0\0\0\0"));
+        // A machine that does not answer has too few stacks in the end.
+        if asked
             .and_then(|()| machine.read_to_string(&mut dump))
-            .expect("a dump");
-        dumps.push(dump);
+            .is_ok()
+        {
+            dumps.push(dump);
+        }
     }
     dumps
 }
@@ -137,34 +144,33 @@ impl Ranking {
         names.take(TOP).collect()
     }
 
-    /// Returns the largest difference between two shares, in standard errors. `samples`: those of
-    /// the tool, if it samples.
-    fn errors(&self, samples: Option<u64>) -> f64 {
+    /// Returns the function whose shares differ most, and the difference in standard errors.
+    /// `samples`: those of the tool, if it samples.
+    fn worst(&self, samples: Option<u64>) -> (&(String, f64, f64), f64) {
         let chance = samples.map_or(0.0, |samples| 1.0 / samples.max(1) as f64);
         let chance = chance + 1.0 / self.stacks.max(1) as f64;
-        let errors = self
-            .functions
-            .iter()
-            .map(|(_, jstack, seen)| (jstack - seen).abs() / (seen * (1.0 - seen) * chance).sqrt());
-        errors.fold(0.0, f64::max)
+        let errors = self.functions.iter().map(|function| {
+            let (_, jstack, seen) = function;
+            let error = (jstack - seen).abs() / (seen * (1.0 - seen) * chance).sqrt();
+            (function, if error.is_nan() { f64::INFINITY } else { error })
+        });
+        let worst = errors.max_by(|one, other| one.1.total_cmp(&other.1));
+        worst.expect("a function")
     }
 
     fn row(&self, table: &mut Table, what: &str, version: &str, samples: Option<u64>) {
         let jstack = self.top(|(_, share, _)| *share);
         let seen = self.top(|(_, _, share)| *share);
         let shared = seen.iter().filter(|name| jstack.contains(name)).count();
-        let errors = self.errors(samples);
-        let points = |(name, jstack, seen): &(String, f64, f64)| {
-            format!("{name} {:.1} %/{:.1} %", jstack * 100.0, seen * 100.0)
-        };
-        let points: Vec<String> = self.functions.iter().rev().map(points).collect();
+        let ((name, by_jstack, by_tool), errors) = self.worst(samples);
+        let (by_jstack, by_tool) = (by_jstack * 100.0, by_tool * 100.0);
         let cells = [
             &format!("functions by time {what}"),
             version,
             &format!("{} stacks of jstack", self.stacks),
             &format!(
-                "{shared} of its top {TOP}; shares differ by up to {errors:.1} standard errors ({})",
-                points.join(", ")
+                "{shared} of its top {TOP}; differs most in `{name}`: {by_tool:.1} %, jstack {by_jstack:.1} %, \
+                 {errors:.1} standard errors"
             ),
             &format!("within {MOST_ERRORS} standard errors"),
             "",
