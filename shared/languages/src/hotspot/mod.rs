@@ -9,6 +9,8 @@
 //! (`src/hotspot/share/runtime/vmStructs.hpp` of OpenJDK). No version needs a table here.
 
 mod compiled;
+mod fields;
+mod flags;
 mod heap;
 mod language;
 mod layout;
