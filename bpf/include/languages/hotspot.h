@@ -49,13 +49,30 @@ struct hotspot_layout {
 	u64 threads;
 	/* A class is at class_base + (value << class_shift). */
 	u64 class_base;
+	/* A reference leads to reference_base + (value << reference_shift). */
+	u64 reference_base;
+	/* Whether a collection runs. The number of collections is at collection_count behind. */
+	u64 collects;
+	/* Class AbstractOwnableSynchronizer; 0 if programs cannot read parked threads. */
+	u64 ownable;
 	/* Bits of the first word of a name that stay the same as long as the name lives. */
 	u64 symbol_bits;
-	/* Key of pthread_setspecific() with the thread; HOTSPOT_NO_KEY if unknown. */
-	u32 thread_key;
 	/* In a pool of constants: its class. In a class: its name. */
 	u16 pool_holder;
 	u16 class_name;
+	u16 unused[2];
+	u16 reference_shift;
+	u16 collection_count;
+	/* Key of pthread_setspecific() with the thread; HOTSPOT_NO_KEY if unknown. */
+	u16 thread_key;
+	/* In a thread: its object. In this object: the thread, and what it is parked on. */
+	u16 thread_object;
+	u16 object_thread;
+	u16 park_blocker;
+	/* In a class: its superclass below Object. */
+	u16 first_super;
+	/* In an object of the class @ownable: the object of the thread that owns it. */
+	u16 exclusive_owner;
 	/* In the list: its length, and the address of its array. */
 	u16 list_length;
 	u16 list_array;
@@ -113,6 +130,10 @@ enum hotspot_flags {
 	HOTSPOT_OBJECT_HAS_HANDLE = 8,
 	/* An object has the address of its class in 64 bits. */
 	HOTSPOT_CLASS_IS_ADDRESS = 16,
+	/* A field of an object has the address of another object in 64 bits. */
+	HOTSPOT_REFERENCE_IS_ADDRESS = 32,
+	/* A thread has the address of the reference to its object. */
+	HOTSPOT_THREAD_HAS_HANDLE = 64,
 };
 
 USER_SPACE_KNOWS(enum, hotspot_flags);

@@ -10,9 +10,7 @@
 #ifndef SYSTEMSCOPE_HOTSPOT_MONITORS_H
 #define SYSTEMSCOPE_HOTSPOT_MONITORS_H
 
-#include "languages/hotspot.h"
-#include "languages/pthread_values.h"
-#include "task.h"
+#include "languages/hotspot_objects.h"
 
 /* Value of ObjectMonitor::_owner: a thread that is in no other field. */
 #define HOTSPOT_OWNER_ANONYMOUS 1
@@ -39,10 +37,7 @@ static __always_inline bool hotspot_wait(struct hotspot_layout *layout,
 {
 	u64 monitor;
 
-	if (layout->thread_key == HOTSPOT_NO_KEY)
-		return false;
-	wait->thread = pthread_value(thread_pointer(current_task()),
-				     layout->thread_key);
+	wait->thread = hotspot_current_thread(layout);
 	if (!wait->thread || !read_user(&monitor, sizeof(monitor),
 					wait->thread + layout->pending_monitor))
 		return false;
@@ -62,23 +57,6 @@ static __always_inline bool hotspot_wait(struct hotspot_layout *layout,
 	    !read_user(&wait->object, sizeof(wait->object), wait->object))
 		wait->object = 0;
 	return true;
-}
-
-/* Returns the ID of the thread at @thread; 0 if there is none. */
-static __always_inline u32 hotspot_thread_id(struct hotspot_layout *layout,
-					     u64 thread)
-{
-	u64 system, self;
-	u32 id;
-
-	/* The thread's own value leads back to it. */
-	if (!read_user(&system, sizeof(system),
-		       thread + layout->system_thread) ||
-	    !read_user(&self, sizeof(self), system + layout->pthread_id) ||
-	    pthread_value(self, layout->thread_key) != thread ||
-	    !read_user(&id, sizeof(id), system + layout->thread_id))
-		return 0;
-	return id;
 }
 
 /*
@@ -125,26 +103,23 @@ static __always_inline bool hotspot_holds(struct hotspot_layout *layout,
 }
 
 /*
- * Returns the ID of the thread that holds the monitor which the current thread enters,
- * and LOCK_IS_CERTAIN; 0 if the thread enters no monitor. The ID is 0 if it is unknown.
+ * Returns the ID of the thread that holds the monitor of @wait which the current thread
+ * enters, and LOCK_IS_CERTAIN; 0 if the thread enters no monitor. The ID is 0 if it is
+ * unknown.
  */
-static __always_inline u32
-hotspot_lock_holder(struct language_layout *of_machine, u64 base, u64 futex)
+static __always_inline u32 hotspot_monitor_holder(struct hotspot_layout *layout,
+						  struct hotspot_wait *wait)
 {
-	struct hotspot_layout *layout =
-		LAYOUT_OF(of_machine, struct hotspot_layout);
 	bool is_chain = layout->flags & HOTSPOT_THREADS_ARE_CHAIN;
-	struct hotspot_wait wait = {};
 	u64 thread = 0, list = 0;
 	u32 id, length = HOTSPOT_THREADS;
 
-	if (!hotspot_wait(layout, &wait) || !wait.is_pending ||
-	    !hotspot_is_monitor(&wait))
+	if (!wait->is_pending || !hotspot_is_monitor(wait))
 		return 0;
-	if (!wait.owner || wait.owner == HOTSPOT_OWNER_DEFLATING)
+	if (!wait->owner || wait->owner == HOTSPOT_OWNER_DEFLATING)
 		return LOCK_IS_CERTAIN;
-	if (!layout->owner_id && wait.owner != HOTSPOT_OWNER_ANONYMOUS) {
-		id = hotspot_thread_id(layout, wait.owner);
+	if (!layout->owner_id && wait->owner != HOTSPOT_OWNER_ANONYMOUS) {
+		id = hotspot_thread_id(layout, wait->owner);
 		if (id)
 			return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 	}
@@ -165,40 +140,13 @@ hotspot_lock_holder(struct language_layout *of_machine, u64 base, u64 futex)
 			break;
 		if (!thread)
 			break;
-		if (thread != wait.thread &&
-		    hotspot_holds(layout, &wait, thread)) {
+		if (thread != wait->thread &&
+		    hotspot_holds(layout, wait, thread)) {
 			id = hotspot_thread_id(layout, thread);
 			return (id & ~LOCK_LANGUAGE) | LOCK_IS_CERTAIN;
 		}
 	}
 	return LOCK_IS_CERTAIN;
-}
-
-/*
- * Returns the class of the object whose monitor the current thread enters or waits on; 0
- * if there is none, or if the class is unknown.
- */
-static __always_inline u64 hotspot_lock_class(struct language_layout *of_machine)
-{
-	struct hotspot_layout *layout =
-		LAYOUT_OF(of_machine, struct hotspot_layout);
-	struct hotspot_wait wait = {};
-	u64 class;
-	u32 value;
-
-	if (!layout->class_offset || !hotspot_wait(layout, &wait) ||
-	    !wait.object)
-		return 0;
-	if (layout->flags & HOTSPOT_CLASS_IS_ADDRESS)
-		return read_user(&class, sizeof(class),
-				 wait.object + layout->class_offset) ?
-			       class :
-			       0;
-	if (!read_user(&value, sizeof(value),
-		       wait.object + layout->class_offset) ||
-	    !value)
-		return 0;
-	return layout->class_base + ((u64)value << (layout->class_shift & 63));
 }
 
 #endif

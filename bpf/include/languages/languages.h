@@ -20,7 +20,7 @@
 #define SYSTEMSCOPE_LANGUAGES_H
 
 #include "languages/hotspot.h"
-#include "languages/hotspot_monitors.h"
+#include "languages/hotspot_locks.h"
 #include "languages/php.h"
 #include "languages/python.h"
 #include "languages/ruby.h"

@@ -260,12 +260,21 @@ pub trait ThreadNames: Debug + Send {
         found: &mut dyn FnMut(FoundThread<'_>),
     ) -> Option<()>;
 
-    /// Returns the name of the class at `class`, to which an object led on which a thread waited.
-    fn class_name(&self, memory: &ProcessMemory, class: u64) -> Option<String>;
+    /// Returns the class at `class`, to which an object led on which a thread waited.
+    fn class(&self, memory: &ProcessMemory, class: u64) -> Option<Class>;
 
     /// Returns whether a name counts only if the kernel's name is its beginning, because the
     /// memory of names can change while they are read.
     fn must_extend_comm(&self) -> bool;
+}
+
+/// Class of an object on which threads wait.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Class<N = String> {
+    /// Name of the class as the language writes it.
+    pub name: N,
+    /// True if the object is a lock whenever a thread waits on it.
+    pub is_lock: bool,
 }
 
 /// Thread of a runtime.

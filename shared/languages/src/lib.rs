@@ -25,8 +25,8 @@ use profile::LanguageName;
 pub use chain::{Chain, End, Frame, Interrupted};
 pub use interleave::interleave;
 pub use language::{
-    Attached, CodeFrames, Details, File, FoundThread, Function, Inlined, Language, Layout, Pieces,
-    Runtime, Thread, ThreadNames,
+    Attached, Class, CodeFrames, Details, File, FoundThread, Function, Inlined, Language, Layout,
+    Pieces, Runtime, Thread, ThreadNames,
 };
 pub use locks::{Locks, Name, Row};
 pub use reader::{MemoryPieces, Reader, Shared};

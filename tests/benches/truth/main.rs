@@ -12,6 +12,7 @@
 
 mod books;
 mod changes;
+mod jstack;
 mod machine_wide;
 mod off_cpu;
 mod peers;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 
 use systemscope_tests::parts::{self, Part};
 
-const CLAIMS: [Part; 18] = [
+const CLAIMS: [Part; 19] = [
     ("time on CPU by function", shares::rows),
     ("samples of each process", machine_wide::rows),
     ("time blocked by function", off_cpu::blocked::rows),
@@ -37,6 +38,7 @@ const CLAIMS: [Part; 18] = [
     ("what changed", changes::rows),
     ("time by Python function", python::rows),
     ("time by function of other languages", runtimes::rows),
+    ("functions of Java beside jstack", jstack::rows),
     (
         "idle time of threads made for it",
         off_cpu::idleness::scenarios,

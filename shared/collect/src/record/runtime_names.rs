@@ -9,7 +9,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use bpf::types::COMM_LENGTH;
-use languages::{FoundThread, ThreadNames};
+use languages::{Class, FoundThread, ThreadNames};
 use process::{InnerThreads, Living, Process, ProcessMemory};
 use profile::{Text, ThreadId};
 use unwind_tables::MappedRuntime;
@@ -154,11 +154,14 @@ impl Runtimes for RuntimeNames {
         self.printed(thread, comm)
     }
 
-    fn class_name(&self, process: Process, class: u64) -> Option<Text> {
+    fn class(&self, process: Process, class: u64) -> Option<Class<Text>> {
         let named = self.runtimes.get(&process.pid)?;
         let is_same = named.process == process;
-        let name = is_same.then(|| named.reader.class_name(&named.memory, class))??;
-        Some(profile::text::function(&name).as_ref().into())
+        let class = is_same.then(|| named.reader.class(&named.memory, class))??;
+        Some(Class {
+            name: profile::text::function(&class.name).as_ref().into(),
+            is_lock: class.is_lock,
+        })
     }
 }
 

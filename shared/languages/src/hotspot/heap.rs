@@ -6,25 +6,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::fields::Fields;
+use super::flags::Flags;
 use super::layout::Machine;
-use super::method::Numbers;
 use super::symbol;
 use super::tables::{Tables, read_word};
 use crate::language::Pieces;
 
-/// Maximum number of fields of a class that are searched.
-const MAX_FIELDS: usize = 256;
-/// Maximum bytes of a class's compressed fields.
-const MAX_STREAM: usize = 8 << 10;
 /// Maximum number of superclasses.
 const MAX_SUPERS: usize = 16;
 /// Maximum number of characters of a string.
 const MAX_CHARACTERS: u32 = 1024;
-/// Words of a field in `InstanceKlass::_fields`: flags, name, type, value, and the offset.
-const FIELD_WORDS: usize = 6;
-/// `JVM_ACC_STATIC`, and the flag of a field that only the machine knows.
-const STATIC: u32 = 8;
-const INTERNAL: u32 = 0x400;
 /// Bits of a mark: the object has a monitor.
 const MARK_BITS: u64 = 3;
 const MARK_OF_MONITOR: u64 = 2;
@@ -33,15 +25,6 @@ const COMPACT_SHIFT: u32 = 42;
 /// Types of elements: `BasicType` of globalDefinitions.hpp.
 const T_CHAR: u32 = 5;
 const T_BYTE: u32 = 8;
-
-/// Way in which a class keeps its fields.
-#[derive(Clone, Copy, Debug)]
-enum Fields {
-    /// Words of 16 bits: JDK 8 to 20.
-    Words { fields: u16, count: u16 },
-    /// Compressed numbers.
-    Stream(u16),
-}
 
 /// Way in which a header has the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +71,15 @@ pub(super) struct ClassPlace {
     pub(super) base: u64,
     pub(super) shift: u16,
     /// True if the object has the address of the class.
+    pub(super) is_address: bool,
+}
+
+/// Compression of references between objects, for programs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReferencePlace {
+    pub(super) base: u64,
+    pub(super) shift: u16,
+    /// True if references are addresses.
     pub(super) is_address: bool,
 }
 
@@ -139,16 +131,7 @@ impl Heap {
                 "Universe::_narrow_klass.",
             ],
         );
-        let fields = match (
-            field("InstanceKlass::_fields"),
-            field("InstanceKlass::_fieldinfo_stream"),
-        ) {
-            (Some(fields), _) => Fields::Words {
-                fields,
-                count: field("InstanceKlass::_java_fields_count")?,
-            },
-            (None, stream) => Fields::Stream(stream?),
-        };
+        let fields = Fields::new(tables)?;
         let (header, klass) = match (is_compact, short) {
             (true, _) => (Header::Compact, 0),
             (false, true) => (
@@ -196,6 +179,20 @@ impl Heap {
             base: classes.map_or(0, |classes| classes.base),
             shift: u16::try_from(classes.map_or(0, |classes| classes.shift)).ok()?,
             is_address: classes.is_none(),
+        })
+    }
+
+    /// Returns how programs read references; `None` if the collector moves objects while threads
+    /// run, or changes references.
+    pub(super) fn reference_place(&self) -> Option<ReferencePlace> {
+        if self.moves_any_time || self.is_colored {
+            return None;
+        }
+        let compression = self.references;
+        Some(ReferencePlace {
+            base: compression.map_or(0, |it| it.base),
+            shift: u16::try_from(compression.map_or(0, |it| it.shift)).ok()?,
+            is_address: compression.is_none(),
         })
     }
 
@@ -283,21 +280,7 @@ impl Heap {
             let symbol = read_word(memory, entries.checked_add(8 * index)?)?;
             symbol::read(memory, machine, symbol & !1)
         };
-        let places = match self.fields {
-            Fields::Words { fields, count } => {
-                let array = read_word(memory, class.checked_add(fields.into())?)?;
-                let count = half_word(memory, class.checked_add(count.into())?)? as u16;
-                let count = usize::from(count).min(MAX_FIELDS);
-                let bytes = memory.bytes(array.checked_add(4)?, 2 * FIELD_WORDS * count);
-                parse_words(&bytes)
-            }
-            Fields::Stream(stream) => {
-                let array = read_word(memory, class.checked_add(stream.into())?)?;
-                let length = half_word(memory, array)? as usize;
-                let bytes = memory.bytes(array.checked_add(4)?, length.min(MAX_STREAM));
-                parse_stream(&bytes, machine.number_base)?
-            }
-        };
+        let places = self.fields.places(memory, class, machine.number_base)?;
         let places = places.into_iter();
         places
             .map(|(index, offset)| Some((name(index)?, offset)))
@@ -305,112 +288,10 @@ impl Heap {
     }
 }
 
-/// Returns the index of the name and the offset of each field, from the words of a class.
-fn parse_words(bytes: &[u8]) -> Vec<(u32, u32)> {
-    let (words, _) = bytes.as_chunks::<2>();
-    let words: Vec<u32> = words
-        .iter()
-        .map(|word| u16::from_le_bytes(*word).into())
-        .collect();
-    let fields = words.chunks_exact(FIELD_WORDS);
-    fields
-        .filter_map(|field| match *field {
-            [flags, name, _, _, low, high] if flags & (STATIC | INTERNAL) == 0 => {
-                Some((name, (high << 16 | low) >> 2))
-            }
-            _ => None,
-        })
-        .collect()
-}
-
-/// Returns the index of the name and the offset of each field, from the compressed numbers of a
-/// class (fieldInfo.hpp).
-fn parse_stream(bytes: &[u8], number_base: u32) -> Option<Vec<(u32, u32)>> {
-    /// Flags of a field with a further number: a value, a generic type, a group.
-    const WITH_NUMBER: [u32; 3] = [1, 4, 16];
-    let mut numbers = Numbers::new(bytes, number_base);
-    let count = numbers.unsigned()? as usize;
-    let _injected = numbers.unsigned()?;
-    let mut fields = Vec::new();
-    for _ in 0..count.min(MAX_FIELDS) {
-        let name = numbers.unsigned()?;
-        let _type = numbers.unsigned()?;
-        let offset = numbers.unsigned()?;
-        let access = numbers.unsigned()?;
-        let flags = numbers.unsigned()?;
-        for with_number in WITH_NUMBER {
-            if flags & with_number != 0 {
-                numbers.unsigned()?;
-            }
-        }
-        if access & STATIC == 0 {
-            fields.push((name, offset));
-        }
-    }
-    Some(fields)
-}
-
-fn half_word(memory: &dyn Pieces, address: u64) -> Option<u32> {
+/// Reads 4 bytes.
+pub(super) fn half_word(memory: &dyn Pieces, address: u64) -> Option<u32> {
     let bytes = memory.bytes(address, 4);
     Some(u32::from_le_bytes(*bytes.first_chunk()?))
-}
-
-/// Boolean flags of a virtual machine.
-struct Flags(HashMap<String, bool>);
-
-impl Flags {
-    const NAMES: [&str; 7] = [
-        "UseCompressedOops",
-        "UseCompressedClassPointers",
-        "UseCompactObjectHeaders",
-        "UseObjectMonitorTable",
-        "UseZGC",
-        "ZGenerational",
-        "UseShenandoahGC",
-    ];
-    /// Maximum number of flags. Machines have about 1,500.
-    const MAX: usize = 8 << 10;
-    /// Maximum bytes of a flag's entry, and of its name.
-    const MAX_ENTRY: u16 = 128;
-    const MAX_NAME: usize = 64;
-
-    fn read(memory: &dyn Pieces, tables: &Tables) -> Option<Flags> {
-        let owner = ["JVMFlag", "Flag"];
-        let owner = owner.into_iter().find(|it| tables.size(it).is_some())?;
-        let named = |field: &str| format!("{owner}::{field}");
-        let start = read_word(memory, tables.address(&named("flags"))?)?;
-        let count = read_word(memory, tables.address(&named("numFlags"))?)? as usize;
-        let size = tables.size(owner).filter(|size| *size <= Self::MAX_ENTRY)?;
-        let name_at = usize::from(tables.offset(&[&named("_name")])?);
-        let address_at = usize::from(tables.offset(&[&named("_addr")])?);
-        let bytes = memory.bytes(start, count.min(Self::MAX) * usize::from(size));
-        let word =
-            |entry: &[u8], at: usize| Some(u64::from_le_bytes(*entry.get(at..)?.first_chunk()?));
-        let entries = bytes.chunks_exact(usize::from(size).max(1));
-        let entries: Vec<(u64, u64)> = entries
-            .filter_map(|entry| Some((word(entry, name_at)?, word(entry, address_at)?)))
-            .filter(|(name, _)| *name != 0)
-            .collect();
-        let names = entries.iter().map(|(name, _)| *name).collect();
-        let texts = super::tables::Texts::read(memory, names)?;
-        let mut found = HashMap::new();
-        for (name, address) in entries {
-            let Some(text) = texts.get(name).filter(|text| text.len() < Self::MAX_NAME) else {
-                continue;
-            };
-            if Self::NAMES.contains(&text)
-                && let Some(value) = memory.bytes(address, 1).first()
-            {
-                found.insert(text.to_owned(), *value != 0);
-            }
-        }
-        Some(Flags(found))
-    }
-
-    /// Returns the value of a flag, if the machine has it.
-    fn get(&self, name: &str) -> Option<bool> {
-        self.0.get(name).copied()
-    }
 }
 
 /// Fields of classes that were looked up.
@@ -521,19 +402,6 @@ impl ArrayShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_have_their_offsets() {
-        // A static field, an internal one, and one at offset 20 with name 7.
-        let words: [u16; 18] = [8, 5, 0, 0, 40, 0, 0x400, 6, 0, 0, 40, 0, 2, 7, 9, 0, 81, 0];
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        assert_eq!(parse_words(&bytes), [(7, 20)]);
-        // Two fields: a static one with a value, and one at offset 12 with name 3. Each byte
-        // exceeds its number by 1.
-        let stream = [3, 1, 2, 2, 17, 9, 2, 41, 4, 5, 13, 3, 1, 0];
-        assert_eq!(parse_stream(&stream, 1), Some(vec![(3, 12)]));
-        assert_eq!(parse_stream(&stream[..9], 1), None);
-    }
 
     #[test]
     fn only_arrays_of_bytes_and_characters_are_texts() {

@@ -2,6 +2,7 @@
 
 use bpf::types::headers::{hotspot_flags, hotspot_heap, hotspot_layout, hotspot_limits};
 
+use super::parks::with_parks;
 use super::tables::{Tables, read_word};
 use super::threads::{ThreadLayout, add_monitors};
 use crate::language::Pieces;
@@ -240,6 +241,9 @@ impl Offsets {
         let threads = ThreadLayout::read(memory, tables, self.major);
         if let Some(threads) = &threads {
             add_monitors(memory, tables, threads, &mut self.machine.layout);
+            if let Some(layout) = with_parks(memory, tables, &self.machine, threads) {
+                self.machine.layout = layout;
+            }
         }
         self.machine.threads = threads;
         has_code.then(|| Found::Machine(Box::new(self.machine)))
@@ -412,7 +416,7 @@ fn code_layout(tables: &Tables, is_8: bool) -> Option<hotspot_layout> {
         const_method_bytes: tables.size("ConstMethod")?,
         code_size: field(&["ConstMethod::_code_size"])?,
         bytecode_slot: if is_8 { -7 } else { -8 },
-        thread_key: hotspot_limits::HOTSPOT_NO_KEY.0,
+        thread_key: hotspot_limits::HOTSPOT_NO_KEY.0 as u16,
         ..hotspot_layout::default()
     };
     let last = [

@@ -58,5 +58,19 @@ pub(super) const LOCKS: Locks = Locks {
             detail: Detail::RuntimeTask,
         },
     ],
+    purposes: &[
+        // Native code of java.lang.Thread.sleep: prims/jvm.cpp.
+        Row {
+            functions: &[
+                Is("JVM_Sleep"),
+                Is("JVM_SleepNanos"),
+                Is("java.lang.Thread.sleep"),
+                Is("java.lang.Thread.sleep0"),
+                Is("java.lang.Thread.sleepNanos0"),
+            ],
+            reason: Reason::Sleep,
+            detail: Detail::ForTime,
+        },
+    ],
     ..Locks::NONE
 };

@@ -9,11 +9,14 @@
 //! (`src/hotspot/share/runtime/vmStructs.hpp` of OpenJDK). No version needs a table here.
 
 mod compiled;
+mod fields;
+mod flags;
 mod heap;
 mod language;
 mod layout;
 mod locks;
 mod method;
+mod parks;
 mod step;
 mod symbol;
 mod tables;

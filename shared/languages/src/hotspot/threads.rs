@@ -8,8 +8,9 @@ use bpf::types::headers::{hotspot_flags, hotspot_layout};
 
 use super::heap::{Classes, Heap};
 use super::layout::Machine;
+use super::parks;
 use super::tables::{Tables, read_word};
-use crate::language::{FoundThread, Pieces, ThreadNames};
+use crate::language::{Class, FoundThread, Pieces, ThreadNames};
 use crate::pthread_values::first_values;
 
 /// Maximum number of threads of a machine that are read.
@@ -37,9 +38,9 @@ pub(super) struct ThreadLayout {
     list: List,
     system_thread: u16,
     thread_id: u16,
-    object: u16,
+    pub(super) object: u16,
     /// True if the thread has the address of the reference to its object.
-    has_handle: bool,
+    pub(super) has_handle: bool,
 }
 
 impl ThreadLayout {
@@ -185,7 +186,7 @@ pub(super) fn add_monitors(
 
 /// Returns the key of `pthread_setspecific` under which each thread of the machine keeps itself.
 /// `None` if no thread does, or the C library is another one than glibc.
-fn find_key(memory: &dyn Pieces, layout: &ThreadLayout, pthread_id: u16) -> Option<u32> {
+fn find_key(memory: &dyn Pieces, layout: &ThreadLayout, pthread_id: u16) -> Option<u16> {
     /// Threads that are looked at.
     const MOST: usize = 8;
     let own = |thread: u64| {
@@ -193,7 +194,7 @@ fn find_key(memory: &dyn Pieces, layout: &ThreadLayout, pthread_id: u16) -> Opti
         let pointer = read_word(memory, system.checked_add(pthread_id.into())?)?;
         let values = first_values(memory, pointer)?;
         let key = values.iter().position(|value| *value == thread)?;
-        u32::try_from(key).ok()
+        u16::try_from(key).ok()
     };
     let threads = layout.threads(memory)?;
     threads.into_iter().take(MOST).find_map(own)
@@ -337,9 +338,12 @@ impl ThreadNames for JavaThreadNames {
         Some(())
     }
 
-    fn class_name(&self, memory: &ProcessMemory, class: u64) -> Option<String> {
+    fn class(&self, memory: &ProcessMemory, class: u64) -> Option<Class> {
         let name = Heap::class_name(memory, &self.machine, class)?;
-        Some(java_name(&name))
+        Some(Class {
+            is_lock: parks::is_lock(&name),
+            name: java_name(&name),
+        })
     }
 
     fn must_extend_comm(&self) -> bool {

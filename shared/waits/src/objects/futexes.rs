@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bpf::types::{LOCK_LANGUAGE_SHIFT, ObjectEvent};
-use languages::{LANGUAGES, Language};
+use languages::{Class, LANGUAGES, Language};
 use process::Process;
 use profile::{Detail, Reason, Table, Text, ThreadId, WaitKind};
 use symbolize::{Data, Symbolizer, Variable};
@@ -35,7 +35,7 @@ pub(crate) struct Futex {
     /// True if the lock has a condition variable, like the lock of an interpreter.
     has_condition: bool,
     /// Class of the object on which the thread waited, if a runtime has such objects.
-    class: Option<Text>,
+    class: Option<Class<Text>>,
     /// Number of the language whose threads share the lock, if a program is certain of it; else 0.
     language: u32,
 }
@@ -73,7 +73,14 @@ impl Futex {
 
     /// Returns the class of the object on which the thread waited.
     pub(crate) fn class(&self) -> Option<&Text> {
-        self.class.as_ref()
+        self.class.as_ref().map(|class| &class.name)
+    }
+
+    /// Returns whether the thread waited for an object of a runtime that is a lock: by its class,
+    /// or because a thread held it.
+    pub(crate) fn is_lock_object(&self) -> bool {
+        let class = self.class.as_ref();
+        class.is_some_and(|class| class.is_lock || self.holder(true).is_some())
     }
 
     /// Returns whether a program is certain that the futex is a lock of a runtime. Such a lock is
@@ -136,7 +143,7 @@ impl FutexPlaces {
             holder,
             has_condition: operation == WAIT_BITSET,
             class: (event.class != 0)
-                .then(|| runtimes.class_name(process, event.class))
+                .then(|| runtimes.class(process, event.class))
                 .flatten(),
             language,
         }
@@ -234,7 +241,7 @@ mod tests {
             profile::text::comm(comm)
         }
 
-        fn class_name(&self, _process: Process, _class: u64) -> Option<Text> {
+        fn class(&self, _process: Process, _class: u64) -> Option<Class<Text>> {
             None
         }
     }

@@ -7,6 +7,7 @@ mod listeners;
 mod sockets;
 
 use bpf::types::{COMM_LENGTH, NO_OBJECT, ObjectEvent, ObjectKind};
+use languages::Class;
 use loader::{Kernel, OpenObject, Result};
 use process::{Interner, Living, Process, Shares};
 use profile::{Peer, Resource, Text, ThreadId};
@@ -27,8 +28,8 @@ pub trait Runtimes {
     /// Returns the name of a thread, as it is printed. `comm` is the kernel's name.
     fn thread_name(&self, thread: ThreadId, comm: &[u8; COMM_LENGTH]) -> Text;
 
-    /// Returns the name of the class at an address in a process; `None` if it cannot be read.
-    fn class_name(&self, process: Process, class: u64) -> Option<Text>;
+    /// Returns the class at an address in a process; `None` if it cannot be read.
+    fn class(&self, process: Process, class: u64) -> Option<Class<Text>>;
 }
 
 /// Resources that programs have sent, by ID.

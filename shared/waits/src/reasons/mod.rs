@@ -22,6 +22,9 @@ use idleness::{Evidence, Site, Waiter};
 use kernel_functions::{FAULT, FUTEX, Meaning, RECLAIM, SWAP, is_scheduler};
 use schedulers::Schedulers;
 
+/// Waits of parked threads: for anything, and for a lock of Java.
+const PARKED: WaitKind = WaitKind::new(Reason::Condition, Detail::Park);
+const PARKED_BY_LOCK: WaitKind = WaitKind::new(Reason::Lock, Detail::JavaLock);
 /// Wait on a futex whose kind is not shown by user functions.
 const FUTEX_OF_NO_KIND: WaitKind = WaitKind::new(Reason::Unknown, Detail::Futex);
 
@@ -146,6 +149,9 @@ impl<Key: Copy + Eq + Hash> Reasons<Key> {
         if kind.reason == Reason::Runtime {
             return kind;
         }
+        if kind == PARKED && place.futex().is_some_and(Futex::is_lock_object) {
+            return PARKED_BY_LOCK;
+        }
         // A stripped interpreter has no functions that show the lock of its threads.
         let may_be_shared = is_for_call(kind.reason) || kind == FUTEX_OF_NO_KIND;
         let futex = place.futex().filter(|_| may_be_shared);
@@ -266,7 +272,18 @@ fn kind_from_state(end: WaitEnd) -> Option<WaitKind> {
 /// Returns whether a wait is for a lock whose holder the runtime knows.
 fn is_for_shared_lock(kind: WaitKind) -> bool {
     kind.reason == Reason::Lock
-        && matches!(kind.detail, Detail::Gil | Detail::Gvl | Detail::JavaMonitor)
+        && matches!(
+            kind.detail,
+            Detail::Gil | Detail::Gvl | Detail::JavaLock | Detail::JavaMonitor
+        )
+}
+
+/// Returns whether a wait can be for an object of a runtime.
+fn has_object(kind: WaitKind) -> bool {
+    matches!(
+        kind.detail,
+        Detail::JavaLock | Detail::JavaMonitor | Detail::Park
+    )
 }
 
 /// Returns whether a wait is for the resource of the system call, and not for an obstacle such as a
@@ -300,7 +317,7 @@ fn futex_resource<Key>(
 ) -> Option<Resource> {
     let places = place.objects.places();
     if let Some(class) = futex.class()
-        && kind.detail == Detail::JavaMonitor
+        && has_object(kind)
     {
         return Some(Resource::Object(profile.names.id(class.clone())));
     }

@@ -205,7 +205,12 @@ const PURPOSES: &[Row] = &[
         detail: Detail::JavaMonitor,
     },
     Row {
-        functions: &[Is("Unsafe_Park"), Has("Parker::park")],
+        functions: &[
+            Is("Unsafe_Park"),
+            Has("Parker::park"),
+            Is("jdk.internal.misc.Unsafe.park"),
+            Is("sun.misc.Unsafe.park"),
+        ],
         reason: Condition,
         detail: Detail::Park,
     },

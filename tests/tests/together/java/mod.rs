@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod unloads;
+mod waits;
 
 use std::fs;
 use std::process::Command;
@@ -32,16 +33,6 @@ struct Row {
     tid: u32,
     /// Functions and lines, root first. A function without lines has a negative line.
     chain: Vec<(String, i64)>,
-}
-
-/// Thread of `Monitors.java` that waited for a monitor.
-#[derive(Debug, Deserialize)]
-struct Contender {
-    name: String,
-    /// Name of the class, as the machine has it.
-    object: String,
-    holder: String,
-    waited_ns: u64,
 }
 
 /// Running `Nesting.java`.
@@ -224,76 +215,4 @@ fn languages_are_chosen_by_name() {
     patiently(|| assert!(has_java("--language java")));
     assert!(!has_java("--language none"));
     assert!(!has_java("--language python"));
-}
-
-/// Largest difference between a tool's time and the program's own, as a part of the latter.
-const TOLERANCE: f64 = 0.02;
-
-/// Checks the names of the threads, and for which objects they waited, and for whom.
-fn assert_monitors_are_known(java: &Java) {
-    patiently(|| {
-        let folder = scratch();
-        let file = folder.path().join("rows");
-        java.compile(&source("Monitors.java"), folder.path());
-        let mut command = Command::new(&java.path);
-        command.arg("-cp").arg(folder.path()).arg("Monitors");
-        command.arg(&file).env("LC_ALL", "C.UTF-8");
-        let mut workload = Workload::run(command, java.path.clone(), folder);
-        let tool = Tool::new("offcputime").args("--reasons");
-        let finished = tool.pid(workload.pid()).arg("3").run().succeeded();
-        workload.go();
-        workload.wait_done();
-        let folded = String::from_utf8(finished.stdout).unwrap();
-        let rows = fs::read_to_string(&file).unwrap();
-        let rows = rows.lines().map(|line| serde_json::from_str(line).unwrap());
-        let rows: Vec<Contender> = rows.collect();
-        assert_eq!(rows.len(), 3, "{rows:?}");
-        let names: Vec<&str> = folded
-            .lines()
-            .filter_map(|it| it.split(';').next())
-            .collect();
-        for name in ["main", "Reference Handler", "größe-mit-日本-und-mehr"] {
-            assert!(names.contains(&name), "{java:?}: no {name}: {names:?}");
-        }
-        for row in rows {
-            let class = if row.object == "[B" {
-                "byte[]"
-            } else {
-                &row.object
-            };
-            let of_row = |line: &&str| line.starts_with(&format!("{};", row.name));
-            let waits = folded.lines().filter(of_row);
-            let waits = waits.filter(|line| line.contains(";[lock: Java monitor"));
-            let waits: Vec<(&str, u64)> = waits
-                .filter_map(|line| line.rsplit_once(' '))
-                .map(|(stack, value)| (stack, value.parse().unwrap()))
-                .collect();
-            let held = format!("{class}, held by {}]", row.holder);
-            let all: u64 = waits.iter().map(|(_, value)| value).sum();
-            let right = waits.iter().filter(|(stack, _)| stack.ends_with(&held));
-            let right: u64 = right.map(|(_, value)| value).sum();
-            // In 3 s a contender waits for most of the time; the program knows the whole run.
-            let least = (1.0 - TOLERANCE) * all as f64;
-            assert!(
-                all > 2_500_000 && right as f64 >= least,
-                "{row:?}: {waits:?}"
-            );
-            assert!(all <= row.waited_ns / 1000, "{row:?}: {waits:?}");
-        }
-    });
-}
-
-#[test]
-fn monitors_have_their_object_and_their_holder() {
-    let _turn = Turn::share();
-    assert_monitors_are_known(&java());
-}
-
-#[test]
-#[ignore = "starts each virtual machine"]
-fn monitors_of_every_version_are_known() {
-    let _turn = Turn::share();
-    for java in javas() {
-        assert_monitors_are_known(&java);
-    }
 }

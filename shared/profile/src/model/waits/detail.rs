@@ -54,6 +54,7 @@ details! {
     IoUring "io_uring",
     RingWorker "io_uring worker",
     Ioctl "ioctl",
+    JavaLock "Java lock",
     JavaMonitor "Java monitor",
     Journal "journal",
     JvmMonitor "JVM monitor",
