@@ -6,7 +6,7 @@
  *     java Monitors FILE    runs until a byte arrives on stdin
  */
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -38,7 +38,7 @@ public class Monitors {
 
     static String id() {
         try {
-            return Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName().toString();
+            return Files.readSymbolicLink(Paths.get("/proc/thread-self")).getFileName().toString();
         } catch (Exception e) {
             throw new RuntimeException(e);
         }
@@ -98,7 +98,7 @@ public class Monitors {
         while (rows.size() < 3) {
             Thread.sleep(10);
         }
-        Files.write(Path.of(arguments[0]), rows);
+        Files.write(Paths.get(arguments[0]), rows);
         System.out.println("done");
     }
 }

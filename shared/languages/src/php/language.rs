@@ -28,7 +28,7 @@ impl Language for Php {
     }
 
     fn readable_versions(&self) -> &'static str {
-        "those of 8.1 to 8.4 that are not thread-safe"
+        "those of 8.1 to 8.6 that are not thread-safe"
     }
 
     fn number(&self) -> u32 {
