@@ -20,6 +20,8 @@ use systemscope_tests::{Finished, Tool, Turn, Workload, accounts_at_rest, patien
 const LANGUAGE: &str = "node";
 /// Beginning of the name of each frame that stands for unknown JavaScript frames.
 const UNKNOWN: &str = "[node: ";
+/// Name of functions without a name, but for their first line.
+const ANONYMOUS: &str = "(anonymous)";
 /// Function that each scene ends in.
 const END: &str = "nesting.js:end";
 
@@ -40,7 +42,7 @@ impl Row {
     /// Returns the calls that have a file.
     fn calls(&self) -> Vec<Call> {
         let calls = self.chain.iter().filter_map(|(function, file, line)| {
-            let function = function.as_deref().unwrap_or("<anonymous>");
+            let function = function.as_deref().unwrap_or(ANONYMOUS);
             Some(Call::new(function, file.as_deref()?, *line))
         });
         calls.collect()
@@ -151,10 +153,16 @@ fn names(calls: &[Call]) -> Vec<&str> {
     calls.iter().map(|call| &*call.name).collect()
 }
 
-/// Returns the stack's functions of scripts, root first. Builtins have no file.
+/// Returns the stack's functions of scripts, root first, without the first lines that tell those
+/// without a name apart. Builtins have no file.
 fn scripted(stack: &Stack) -> Vec<Call> {
     let mut calls = stack.calls_in(LANGUAGE);
     calls.retain(|call| !call.file.is_empty());
+    for call in &mut calls {
+        if let Some((file, _)) = call.name.split_once(":(anonymous:") {
+            call.name = format!("{file}:{ANONYMOUS}");
+        }
+    }
     calls
 }
 
@@ -269,7 +277,7 @@ fn javascript_that_blocked_before_the_window_has_its_frames() {
                 .map(|call| (&*call.name, call.line))
                 .collect();
             let expected = [
-                ("already.js:<anonymous>", 5),
+                ("already.js:(anonymous)", 5),
                 ("already.js:outer", 3),
                 ("already.js:inner", 4),
             ];

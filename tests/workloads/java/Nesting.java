@@ -40,6 +40,8 @@ public class Nesting {
     static int rounds;
     static volatile int sink;
     static final CountDownLatch told = new CountDownLatch(1);
+    /** Version of the machine; 1.8 for Java 8. */
+    static final double VERSION = Double.parseDouble(System.getProperty("java.specification.version"));
 
     // Ends of the chains. Each call of `tell` is on the line on which the thread then stays.
 
@@ -183,8 +185,14 @@ public class Nesting {
         }
         List<String> chain = new ArrayList<>();
         for (StackTraceElement frame : new Throwable().getStackTrace()) {
-            chain.add(0, String.format("[\"%s.%s\", %d]",
-                frame.getClassName(), frame.getMethodName(), frame.getLineNumber()));
+            // Before Java 15 this name of a lambda's class ends with a number that the class's own name
+            // lacks. Java 8 numbers the instructions of code without lines from a million on.
+            String name = frame.getClassName();
+            if (VERSION < 15) {
+                name = name.replaceFirst("/[0-9a-fx]+$", "");
+            }
+            int line = frame.getLineNumber() < 1000000 ? frame.getLineNumber() : -1;
+            chain.add(0, String.format("[\"%s.%s\", %d]", name, frame.getMethodName(), line));
         }
         chain.remove(chain.size() - 1);
         try {

@@ -59,8 +59,8 @@ pub fn java() -> Java {
 #[must_use]
 pub fn javas() -> Vec<Java> {
     let installed = fs::read_dir(FOLDER).into_iter().flatten().flatten();
-    let installed = installed
-        .filter_map(|entry| fs::canonicalize(entry.path().join("bin/java")).ok());
+    let installed =
+        installed.filter_map(|entry| fs::canonicalize(entry.path().join("bin/java")).ok());
     let mut paths: Vec<PathBuf> = installed.collect();
     paths.sort();
     paths.dedup();

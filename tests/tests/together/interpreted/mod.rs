@@ -15,8 +15,9 @@ use serde::Deserialize;
 use systemscope_tests::printed::python::{Call, Stack, stacks};
 use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::versions::{Version, all_fetched};
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Tool, Workload};
+use systemscope_tests::{Tool, Turn, Workload, accounts_at_rest};
 
 /// Tolerance in ns. It is far longer than the time that reading the clock takes before the wait.
 const SLACK_NS: u64 = 1_000_000;
@@ -156,7 +157,9 @@ fn check_blocked(interpreter: &Interpreter) {
         } else {
             stack.value
         };
-        *times.entry(as_reported(stack.calls_in(language))).or_default() += stack.value;
+        *times
+            .entry(as_reported(stack.calls_in(language)))
+            .or_default() += stack.value;
     }
     assert!(
         marked * 1000 <= all,
@@ -270,4 +273,47 @@ fn check_choice(interpreter: &Interpreter) {
             .iter()
             .any(|stack| stack.calls_in(language).len() > 500)
     );
+}
+
+/// Programs that print a line and block, with the oldest version whose functions the tools read.
+const BLOCKED: [(&str, Version, &str); 3] = [
+    (
+        "node",
+        (18, 0),
+        "console.log('ready'); require('fs').readSync(0, Buffer.alloc(1))",
+    ),
+    ("php", (8, 1), "<?php echo \"ready\\n\"; fgets(STDIN);"),
+    ("ruby", (3, 0), "puts 'ready'; $stdout.flush; gets"),
+];
+
+#[test]
+#[ignore = "runs old versions, which only make test-all fetches"]
+fn versions_that_are_not_read_are_said_and_have_native_frames() {
+    let _turn = Turn::share();
+    for (language, oldest, text) in BLOCKED {
+        let fetched = all_fetched(language).into_iter();
+        for (_, path) in fetched.filter(|(version, _)| *version < oldest) {
+            let folder = scratch();
+            let [script, json] = ["script", "run.json"].map(|name| folder.path().join(name));
+            fs::write(&script, text).unwrap();
+            let mut command = Command::new(&path);
+            command.arg(&script);
+            let program = Workload::run(command, path.clone(), folder);
+            accounts_at_rest(program.pid());
+            let tool = Tool::new("offcputime").args("--format json -o").arg(&json);
+            let finished = tool.pid(program.pid()).arg("1").run().succeeded();
+            let said = "only the interpreter's own functions are shown";
+            let lines = finished.stderr.lines().filter(|line| line.contains(said));
+            assert_eq!(lines.count(), 1, "{path:?}: {}", finished.stderr);
+            let stacks = stacks(&json);
+            assert!(
+                stacks.iter().any(|stack| stack.frames.len() > 5),
+                "{path:?}: {stacks:#?}"
+            );
+            let is_native = |stack: &Stack| {
+                stack.calls_in(language).is_empty() && marks(stack, language).is_empty()
+            };
+            assert!(stacks.iter().all(is_native), "{path:?}: {stacks:#?}");
+        }
+    }
 }

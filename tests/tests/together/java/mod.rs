@@ -285,7 +285,10 @@ fn assert_monitors_are_known(java: &Java) {
                 let unknown = |(stack, _): &&(&str, u64)| {
                     stack.ends_with(&held) || stack.contains("[lock: Java monitor, in ")
                 };
-                assert!(waits.iter().all(|wait| unknown(&wait)), "{row:?}: {waits:?}");
+                assert!(
+                    waits.iter().all(|wait| unknown(&wait)),
+                    "{row:?}: {waits:?}"
+                );
                 assert!(all > 2_500_000, "{row:?}: {waits:?}");
                 continue;
             }
