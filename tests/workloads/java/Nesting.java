@@ -176,6 +176,8 @@ public class Nesting {
         threads++;
     }
 
+    /** A collector would close a socket that nothing refers to. */
+    static ServerSocket server;
     static int threads;
     static final List<String> rows = Collections.synchronizedList(new ArrayList<>());
 
@@ -245,7 +247,7 @@ public class Nesting {
             scenes(Nesting::sleep);
             ReentrantLock lock = new ReentrantLock();
             lock.lock();
-            ServerSocket server = new ServerSocket(0);
+            server = new ServerSocket(0);
             Socket socket = new Socket("127.0.0.1", server.getLocalPort());
             Selector selector = Selector.open();
             scene("wait", () -> recurse(3, () -> waitInMonitor(new Object())));

@@ -31,6 +31,8 @@ pub(super) struct JsFunction {
     pub(super) script: Option<Arc<Script>>,
     /// First line, starting at 1; 0 if it is unknown.
     first_line: u32,
+    /// False if the script could not be read yet.
+    is_whole: bool,
     /// Table of positions of the bytecode.
     positions: Option<Vec<u8>>,
     has_unsigned_deltas: bool,
@@ -64,6 +66,10 @@ impl Function for JsFunction {
             offset,
             self.has_unsigned_deltas,
         )?))
+    }
+
+    fn has_lines(&self) -> bool {
+        self.is_whole
     }
 
     fn size(&self) -> usize {
@@ -136,7 +142,15 @@ impl Heap<'_> {
             .info(address)
             .filter(|info| info.checksum() == checksum)?;
         let (name, start) = self.name(info.name)?;
-        let script = self.script(info.script);
+        let has_script = self.script_of(info.script).is_some();
+        let mut script = self.script(info.script);
+        let mut is_whole = script.is_some() || !has_script;
+        if !is_whole {
+            // V8 may have moved the source meanwhile.
+            self.pieces.forget();
+            script = self.script(info.script);
+            is_whole = script.is_some() || !self.may_try_again(key);
+        }
         let first_line = script.as_ref().zip(start);
         let first_line = first_line.and_then(|(script, start)| script.line(start));
         let first_line = first_line.unwrap_or(0);
@@ -157,13 +171,25 @@ impl Heap<'_> {
         }
         let function = Arc::new(JsFunction {
             name,
+            is_whole,
             script,
             first_line,
             positions,
             has_unsigned_deltas: self.layout.has_unsigned_deltas,
         });
-        keep(&mut self.state.functions, key, Arc::clone(&function));
+        if function.is_whole {
+            keep(&mut self.state.functions, key, Arc::clone(&function));
+        }
         Some(function)
+    }
+
+    /// Counts a read of a function's script that failed. Returns whether the next one may succeed.
+    /// Some scripts are too long to be read at all.
+    fn may_try_again(&mut self, key: (u64, u32)) -> bool {
+        const TRIES: u32 = 4;
+        let tries = self.state.failed_reads.get(&key).copied().unwrap_or(0) + 1;
+        keep(&mut self.state.failed_reads, key, tries);
+        tries < TRIES && self.state.failed_reads.contains_key(&key)
     }
 
     /// Returns the bytecode to which the code of a function leads.
