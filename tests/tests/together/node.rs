@@ -286,6 +286,54 @@ fn javascript_that_blocked_before_the_window_has_its_frames() {
     }
 }
 
+/// Program whose functions without a name begin in its lines 4 and 6, and in line 9. V8 names one of
+/// them after the variable.
+const UNNAMED: &str = "
+const fs = require('fs');
+const block = (made) => { fs.writeSync(1, 'ready\\n'); fs.readSync(0, Buffer.alloc(1)); return made; };
+const list = {}; list.of = [() => { const a = 1; let b = 2; return (function () {
+    return block(a + b); })() + (() => a)(); }];
+[1].forEach(function (some) {
+    list.then = function () { return list.of[0]() + some; };
+    const more = some;
+    ((other) => { list.then(); return () => more + other; })(1);
+});
+";
+
+#[test]
+fn javascript_functions_without_a_name_have_their_first_line() {
+    let _turn = Turn::share();
+    for node in nodes() {
+        let already = script(&node, &[], UNNAMED);
+        let (_, stacks) = measure(already.pid(), already.folder(), "");
+        let names = |stack: &Stack| {
+            let calls = stack.calls_in(LANGUAGE).into_iter();
+            let calls =
+                calls.filter_map(|call| Some(call.name.strip_prefix("already.js:")?.to_owned()));
+            calls.collect::<Vec<_>>()
+        };
+        let blocked = stacks
+            .iter()
+            .map(names)
+            .find(|names| names.contains(&"block".to_owned()));
+        let expected = [
+            "(anonymous:1)",
+            "(anonymous:6)",
+            "(anonymous:9)",
+            "list.then",
+            "list.of",
+            "(anonymous:4)",
+            "block",
+        ];
+        assert_eq!(
+            blocked.as_deref(),
+            Some(&expected.map(str::to_owned)[..]),
+            "{}",
+            node.name
+        );
+    }
+}
+
 #[test]
 fn javascript_is_chosen_and_missed() {
     let _turn = Turn::share();
