@@ -103,7 +103,7 @@ test: build
 	@SYSTEMSCOPE_BIN_DIR='$(BIN)' CARGO_TARGET_DIR='$(TARGET)' scripts/test.sh quick $(TESTS)
 
 test-all: build
-	@scripts/packages.sh test
+	@scripts/packages.sh test all
 	@echo '==> Testing, as root' >&2
 	@SYSTEMSCOPE_BIN_DIR='$(BIN)' CARGO_TARGET_DIR='$(TARGET)' scripts/test.sh all $(TESTS)
 	@$(MAKE) --no-print-directory test-kernels TESTS=

@@ -2,7 +2,7 @@
 # Installs the missing system packages for a purpose. Each purpose includes the build.
 #
 #     packages.sh build          the build
-#     packages.sh test           the tests; also packages from npm and PyPI
+#     packages.sh test [all]     the quick tests, or all; also packages from npm and PyPI
 #     packages.sh bench          `make bench`; also packages from npm and PyPI
 #     packages.sh truth          `make truth`; also packages from npm and PyPI
 #     packages.sh lint           `make lint`; also packages from npm
@@ -207,13 +207,8 @@ if is_for test bench truth &&
 	cp "$pypi/requirements.txt" "$pypi/venv/"
 fi
 
-# Builds of Node.js that tests measure: Debian's, if they can be fetched, and official ones.
+# Official builds of Node.js that tests measure.
 nodes=tests/nodes
-if is_for test; then
-	for release in bookworm trixie; do
-		scripts/nodes/fetch.sh "$release" </dev/null || true
-	done
-fi
 if is_for test bench truth kernels &&
 	[[ ! $nodes/node_modules/.package-lock.json -nt $nodes/package-lock.json ]]; then
 	echo "==> Installing with npm: what $nodes/package.json names" >&2
@@ -221,13 +216,13 @@ if is_for test bench truth kernels &&
 		die "npm could not install what $nodes/package.json names: see above"
 fi
 
-# Versions of interpreters that this distribution lacks. The tests run without a version that cannot
-# be fetched. scripts/test.sh reports that version of Python.
+# Versions of runtimes that this distribution lacks. The tests run without a version that cannot be
+# fetched, and scripts/test.sh reports it.
 if [[ $purpose == test ]]; then
 	scripts/pythons/missing.sh | while read -r version suite; do
 		scripts/pythons/fetch.sh "$version" "$suite" </dev/null || true
 	done
-	scripts/runtimes/missing.sh | while read -r program version suite; do
+	scripts/runtimes/missing.sh "${2:-quick}" | while read -r program version suite; do
 		scripts/runtimes/fetch.sh "$program" "$version" "$suite" </dev/null || true
 	done
 fi

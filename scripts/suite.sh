@@ -1,13 +1,15 @@
 # shellcheck shell=bash
 # Scripts source this file to fetch packages of other Debian releases than this machine's.
 
-# use_suite SUITE FOLDER: makes apt use that release in this shell.
+# use_suite SUITE FOLDER: makes apt use that release in this shell. For "experimental" apt also uses
+# sid, because experimental has only the packages that differ.
 #
 # Packages come from this machine's package sources. use_suite writes copies of the source entries,
 # with the name of the release replaced, into FOLDER. The machine's package management does not
 # change.
 use_suite() {
-	local suite=$1 folder=$2 names entries
+	local suites=$1 folder=$2 names entries
+	[[ $suites != experimental ]] || suites="sid experimental"
 	mkdir -p "$folder"/{lists/partial,cache/archives/partial,sources}
 	: >"$folder/status"
 	cat >"$folder/apt.conf" <<-END
@@ -32,7 +34,7 @@ use_suite() {
 	# Entries in paragraphs: "Suites: bookworm bookworm-updates".
 	for entries in /etc/apt/sources.list.d/*.sources; do
 		[[ -f $entries ]] || continue
-		awk -v RS= -v ORS='\n\n' -v names="$names" -v suite="$suite" '
+		awk -v RS= -v ORS='\n\n' -v names="$names" -v suites="$suites" '
 			BEGIN { split(names, list, " "); for (i in list) known[list[i]] }
 			/(^|\n)Enabled: *no/ || !/(^|\n)Components:[^\n]* main( |\n|$)/ { next }
 			match($0, /(^|\n)Suites:[^\n]*/) {
@@ -42,7 +44,7 @@ use_suite() {
 				count = split(found, words, /[ \t\n]+/)
 				for (i = 1; i <= count; i++)
 					if (words[i] in known) {
-						print before "\nSuites: " suite after
+						print before "\nSuites: " suites after
 						next
 					}
 			}' "$entries" >"$folder/sources/${entries##*/}"
@@ -50,7 +52,7 @@ use_suite() {
 	# Entries of one line: "deb [options] address bookworm main".
 	for entries in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
 		[[ -f $entries ]] || continue
-		awk -v names="$names" -v suite="$suite" '
+		awk -v names="$names" -v suites="$suites" '
 			BEGIN { split(names, list, " "); for (i in list) known[list[i]] }
 			$1 == "deb" && / main( |$)/ {
 				options = 0
@@ -58,8 +60,11 @@ use_suite() {
 					options = substr($0, RSTART, RLENGTH)
 					sub(/\[[^]]*\]/, "")
 				}
-				if ($3 in known)
-					print "deb", options ? options : "", $2, suite, "main"
+				if ($3 in known) {
+					count = split(suites, list, " ")
+					for (i = 1; i <= count; i++)
+						print "deb", options ? options : "", $2, list[i], "main"
+				}
 			}' "$entries" >"$folder/sources/${entries##*/}"
 	done
 

@@ -21,8 +21,11 @@ build --no-run --lib --test '*' --bin systemscope --bin run-tests --bin tables -
 status=0
 scripts/as-root.sh "$target/release/run-tests" "$programs" "--$choice" "$@" || status=$?
 
-# The tests ran without these versions of Python, so the result does not cover them.
-scripts/pythons/missing.sh | while read -r version suite; do
-	echo "Not tested: Python $version, which could not be had from Debian's $suite: see at the beginning"
+# The tests ran without these versions, so the result does not cover them.
+{
+	scripts/pythons/missing.sh | sed 's/^/Python /'
+	scripts/runtimes/missing.sh "$choice"
+} | while read -r program version suite; do
+	echo "Not tested: $program $version, which could not be had from Debian's $suite: see at the beginning"
 done
 exit "$status"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# fetch.sh PROGRAM VERSION SUITE: fetches the php or ruby of a Debian release with its libraries,
-# for tests. Each version has a folder of its own. To fetch a newer release, remove the folder.
+# fetch.sh PROGRAM VERSION SUITE: fetches the java, node, php or ruby of a Debian release with its
+# libraries, for tests. Each version has a folder of its own. To fetch a newer release, remove the
+# folder.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=$1 version=$2 suite=$3
@@ -12,32 +13,53 @@ die() {
 	exit 1
 }
 
+# Debian's package, and where it has the program.
+case $program in
+java) package=openjdk-$version-jre-headless path=/usr/lib/jvm/java-$version-openjdk-amd64/bin/java ;;
+node) package=nodejs path=/usr/bin/node ;;
+php) package=php$version-cli path=/usr/bin/php$version ;;
+ruby) package=ruby$version path=/usr/bin/ruby$version ;;
+*) die "no package is known" ;;
+esac
+[[ $program$version != java8 ]] || path=/usr/lib/jvm/java-8-openjdk-amd64/jre/bin/java
+
 command -v apt-get >/dev/null || die "there is no apt-get to fetch Debian's $suite with"
 echo "==> Fetching $program $version of Debian's $suite" >&2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 use_suite "$suite" "$folder"
-package=$program$version
-[[ $program != php ]] || package=$package-cli
-apt-get install -q=2 -y --download-only --no-install-recommends "$package" >&2 ||
-	die "no entry of this machine's package sources leads to Debian's $suite"
+# libc-bin has the locale C.UTF-8, which older C libraries read from a file.
+apt-get install -q=2 -y --download-only --no-install-recommends "$package" libc-bin >&2 ||
+	die "this machine's package sources lead to no $package of Debian's $suite"
 
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/systemscope/runtimes/$program/$version
 rm -rf "$kept"
+# Older releases have the C library outside /usr, and the launcher uses only /usr.
 mkdir -p "$kept"/bin "$kept"/root/usr/{lib,lib64}
 ln -s usr/lib usr/lib64 "$kept/root/"
 for archive in "$folder"/cache/archives/*.deb; do
 	dpkg-deb --fsys-tarfile "$archive" | tar -x --keep-directory-symlink -C "$kept/root"
 done
+# Java's configuration is in /etc of the release, with links to it in /usr.
+find "$kept/root/usr" -type l -lname '/etc/java-*' | while read -r link; do
+	file=$kept/root$(readlink "$link")
+	rm "$link"
+	[[ ! -e $file ]] || cp -rL "$file" "$link"
+done
 
 # The launcher mounts this release's files on /usr in a mount namespace of its own. It executes the
-# interpreter in the same process, which is the target of the tests.
+# program in the same process, which is the target of the tests.
 launcher=$kept/bin/$program
 cat >"$launcher.partial" <<END
 #!/bin/sh
-exec unshare --mount sh -c 'mount -o bind,ro "\$0" /usr && exec /usr/bin/$program$version "\$@"' \\
+exec unshare --mount sh -c 'mount -o bind,ro "\$0" /usr && exec $path "\$@"' \\
 	"\${0%/bin/*}/root/usr" "\$@"
 END
 chmod 755 "$launcher.partial"
-"$launcher.partial" --version >/dev/null || die "$program $version does not work here"
+# Java 8 knows no --version.
+flag=--version
+[[ $program != java ]] || flag=-version
+told=$("$launcher.partial" "$flag" 2>&1) || die "$program $version does not work here"
+[[ $program != node || $told == "v$version."* ]] ||
+	die "Debian's $suite has another version, $told"
 mv "$launcher.partial" "$launcher"

@@ -33,7 +33,7 @@ struct language_runtime {
  */
 #define PROCESS_RUNTIMES 2
 
-#define LANGUAGE_LAYOUT_BYTES 256
+#define LANGUAGE_LAYOUT_BYTES 320
 #define LANGUAGE_LAYOUTS 1024
 
 /* Layout of one version of a runtime: a struct of the language's header. */

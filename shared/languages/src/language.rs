@@ -188,6 +188,12 @@ pub struct Runtime {
     pub data: Vec<u64>,
 }
 
+/// Returns the ranges of code that are known. Ranges that were not found are empty.
+pub(crate) fn known_ranges(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let known = ranges.iter().copied();
+    known.filter(|(start, end)| start < end).collect()
+}
+
 /// Runtime in a process.
 #[derive(Clone, Debug)]
 pub struct Attached {

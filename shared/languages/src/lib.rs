@@ -14,6 +14,7 @@ mod locks;
 #[cfg(test)]
 mod made;
 pub mod php;
+mod programs;
 mod pthread_values;
 pub mod python;
 mod reader;

@@ -51,6 +51,11 @@ const PIECES: usize = 1024;
 pub struct MemoryPieces(HashMap<u64, Vec<u8>>);
 
 impl MemoryPieces {
+    /// Forgets all memory, so that it is read again.
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
+    }
+
     /// Reads exactly `length` bytes.
     pub(crate) fn bytes(
         &mut self,

@@ -18,6 +18,7 @@ const MODULES: &[(&str, &str)] = &[
     ("state.js", include_str!("../web/state.js")),
     ("chips.js", include_str!("../web/chips.js")),
     ("menu.js", include_str!("../web/menu.js")),
+    ("kinds.js", include_str!("../web/kinds.js")),
     ("flame.js", include_str!("../web/flame.js")),
     ("table.js", include_str!("../web/table.js")),
     ("wakers.js", include_str!("../web/wakers.js")),

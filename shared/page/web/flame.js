@@ -2,6 +2,7 @@
 
 import { button, element, styleVariable } from "./dom.js";
 import { cutText, formatShare, REASON_NAMES, STATE_NAMES } from "./format.js";
+import { kindOf, kindsIn, kindVariable, languageText } from "./kinds.js";
 import { matchFunctions } from "./search.js";
 import { calleesOf, CallersTree, functionsNamed, groupTree, IDLE_STATE, NO_REASON, PlainTree, TreeSums } from "./tree.js";
 
@@ -14,6 +15,8 @@ const LEAST_SHARES = 3;
 /** Least width in px of a box with text. */
 const LEAST_TEXT = 28;
 const PADDING = 4;
+/** Height in px of the strip at the bottom of a box, which has the colour of the kind of frame. */
+const STRIP = 3;
 /** Share of the paper in colours of boxes that are less important. */
 const FADED = 0.72;
 /** Change of lightness by name, so that neighbours differ. */
@@ -37,9 +40,6 @@ const GROUPS = [["", "All threads merged"], ["name", "By thread name"], ["proces
  * @typedef {{ part: FlamePart, isFaded: boolean, left: number[], right: number[], node: number[] }} FlameRow
  */
 /** @typedef {{ part: FlamePart, node: number }} FlamePlace */
-/** Names of languages as people write them. */
-const LANGUAGES = new Map([["python", "Python"], ["java", "Java"], ["node", "JavaScript"], ["php", "PHP"], ["ruby", "Ruby"]]);
-
 /** @typedef {{ fill: string, faded: string, isDark: boolean }} FlameColour */
 
 /** @returns {Page.View} */
@@ -113,6 +113,8 @@ class FlameGraph {
     /** @type {Map<string, FlameColour[]>} */
     this.colours = new Map();
     this.variants = Uint8Array.from(data.functions.names, (name) => nameHash(name) % VARIANTS.length);
+    /** Colours of the kinds of frames. @type {Map<string, string>} */
+    this.kindColours = new Map();
     /** @type {CanvasPattern | null} */
     this.hatch = null;
 
@@ -472,6 +474,7 @@ class FlameGraph {
     };
     ["--running", "--runnable", "--unknown", "--idle", "--group", "--blocked"].forEach(make);
     REASON_NAMES.forEach((_, reason) => make(`--blocked-${reason}`));
+    this.kindColours = new Map(kindsIn(this.app.data.functions).map(([kind]) => [kind, toHex(read(kindVariable(kind)))]));
     this.paper = toHex(paper);
     this.isPaperDark = isDark(paper);
     this.text = styleVariable("--text");
@@ -538,6 +541,8 @@ class FlameGraph {
     context.fillRect(0, 0, this.width, height);
     /** Rectangles by colour: left, top, width. @type {Map<string, number[]>} */
     const fills = new Map();
+    /** Strips by colour: left, top, width. @type {Map<string, number[]>} */
+    const strips = new Map();
     /** @type {number[]} */
     const hatched = [];
     /** @type {(() => void)[]} */
@@ -553,7 +558,7 @@ class FlameGraph {
       const y = place * ROW + shift - top;
       if (y > height || y + ROW < 0) continue;
       for (let box = 0; box < row.node.length; box++) {
-        this.drawBox(row, box, y, isSearching, fills, hatched, texts);
+        this.drawBox(row, box, y, isSearching, fills, strips, hatched, texts);
       }
     }
     for (const [fill, rectangles] of fills) {
@@ -563,6 +568,10 @@ class FlameGraph {
     if (this.hatch !== null) {
       context.fillStyle = this.hatch;
       for (let at = 0; at < hatched.length; at += 3) context.fillRect(hatched[at], hatched[at + 1], hatched[at + 2], ROW - 1);
+    }
+    for (const [fill, rectangles] of strips) {
+      context.fillStyle = fill;
+      for (let at = 0; at < rectangles.length; at += 3) context.fillRect(rectangles[at], rectangles[at + 1] + ROW - 1 - STRIP, rectangles[at + 2], STRIP);
     }
     context.font = this.font ?? "12px monospace";
     context.textBaseline = "middle";
@@ -581,19 +590,21 @@ class FlameGraph {
    * @param {number} y
    * @param {boolean} isSearching
    * @param {Map<string, number[]>} fills
+   * @param {Map<string, number[]>} strips
    * @param {number[]} hatched
    * @param {(() => void)[]} texts
    */
-  drawBox(row, box, y, isSearching, fills, hatched, texts) {
+  drawBox(row, box, y, isSearching, fills, strips, hatched, texts) {
     const left = row.left[box];
     const whole = row.right[box] - left;
     const width = whole > 3 ? whole - 1 : whole;
     const node = row.node[box];
-    const add = (/** @type {string} */ fill, /** @type {number} */ x, /** @type {number} */ wide) => {
-      const rectangles = fills.get(fill);
-      if (rectangles === undefined) fills.set(fill, [x, y, wide]);
+    const addTo = (/** @type {Map<string, number[]>} */ map, /** @type {string} */ fill, /** @type {number} */ x, /** @type {number} */ wide) => {
+      const rectangles = map.get(fill);
+      if (rectangles === undefined) map.set(fill, [x, y, wide]);
       else rectangles.push(x, y, wide);
     };
+    const add = (/** @type {string} */ fill, /** @type {number} */ x, /** @type {number} */ wide) => addTo(fills, fill, x, wide);
     if (node < 0) {
       add(this.colours.get("--group")?.[1].fill ?? "#888", left, width);
       return;
@@ -628,6 +639,8 @@ class FlameGraph {
         at += wide;
         spans.push({ end: at, isDark: isFaded ? this.isPaperDark === true : colour.isDark });
       }
+      const kind = fn < 0 || isFaded ? undefined : this.kindColours.get(kindOf(this.app.data.functions, fn));
+      if (kind !== undefined) addTo(strips, kind, left, width);
     }
     if (isMatch) {
       texts.push(() => {
@@ -654,7 +667,7 @@ class FlameGraph {
     if (text === "") return;
     const x = left + PADDING;
     const end = Math.min(x + text.length * wide, left + width);
-    const middle = y + ROW / 2;
+    const middle = y + (ROW - STRIP) / 2;
     const touched = spans.filter((_, number) => (number === 0 ? left : spans[number - 1].end) < end);
     const draw = (/** @type {boolean} */ isOnDark) => {
       context.fillStyle = isOnDark ? "#fff" : "#000";
@@ -764,7 +777,7 @@ class FlameGraph {
     const lines = [];
     if (fn >= 0) {
       const kind = ["", "", "kernel", "note of systemscope"][functions.kinds[fn]] ?? "";
-      const language = LANGUAGES.get(functions.languages[fn]) ?? functions.languages[fn];
+      const language = languageText(functions.languages[fn]);
       const about = [functions.modules[fn], kind, language].filter((text) => text !== "").join(", ");
       if (about !== "") lines.push(about);
     }
@@ -1059,6 +1072,7 @@ class FlameGraph {
     const reasons = REASON_NAMES.map((_, reason) => reason).filter((reason) => byReason[reason] > 0).sort((one, other) => byReason[other] - byReason[one]);
     for (const reason of reasons) items.push(item(`swatch-blocked-${reason}`, `blocked: ${REASON_NAMES[reason]}`));
     if (byState[IDLE_STATE] > 0) items.push(item("swatch-idle", "blocked without work (idle)"));
+    for (const [kind, text] of kindsIn(app.data.functions)) items.push(item(`swatch-kind swatch-kind-${kind}`, text));
     this.legend.replaceChildren(...items);
   }
 

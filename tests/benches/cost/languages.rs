@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use systemscope_tests::printed::output::median;
 use systemscope_tests::printed::table::{Table, Verdict};
-use systemscope_tests::programs::javas::java;
+use systemscope_tests::programs::javas::{compile, java};
 use systemscope_tests::programs::nodes::nodes;
 use systemscope_tests::programs::peers::{Profiler, beside};
 use systemscope_tests::programs::php::phps;
@@ -88,7 +88,7 @@ impl Deep {
 /// many functions.
 pub(crate) fn frames(table: &mut Table) {
     let classes = scratch();
-    java().compile(&source("Deep.java"), classes.path());
+    compile(&source("Deep.java"), classes.path());
     let pythons = some_pythons().into_iter();
     let all = pythons.map(|python| Deep::new(&python.path, "deep.py", 2000.0));
     let nodes = nodes().into_iter();

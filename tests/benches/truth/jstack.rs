@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use systemscope_tests::printed::folded::bare;
 use systemscope_tests::printed::table::{Table, Verdict};
-use systemscope_tests::programs::javas::{Java, javas};
+use systemscope_tests::programs::javas::{Java, compile, javas};
 use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::versions::version;
 use systemscope_tests::programs::workload::scratch;
@@ -40,7 +40,7 @@ pub(crate) fn rows(table: &mut Table) {
 
 fn measure(table: &mut Table, java: &Java) {
     let folder = scratch();
-    java.compile(&source("Ranked.java"), folder.path());
+    compile(&source("Ranked.java"), folder.path());
     let mut command = Command::new(&java.path);
     command.arg("-cp").arg(folder.path()).arg("Ranked");
     let program = Workload::run(command, java.path.clone(), folder);

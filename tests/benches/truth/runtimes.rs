@@ -6,7 +6,7 @@ use std::process::Command;
 
 use systemscope_tests::printed::folded::bare;
 use systemscope_tests::printed::table::{Table, Verdict};
-use systemscope_tests::programs::javas::javas;
+use systemscope_tests::programs::javas::{compile, javas};
 use systemscope_tests::programs::nodes::nodes;
 use systemscope_tests::programs::php::phps;
 use systemscope_tests::programs::rubies::rubies;
@@ -39,7 +39,7 @@ struct Program {
 pub(crate) fn rows(table: &mut Table) {
     for java in javas() {
         let folder = scratch();
-        java.compile(&source("Phases.java"), folder.path());
+        compile(&source("Phases.java"), folder.path());
         let mut command = Command::new(&java.path);
         command
             .arg("-cp")

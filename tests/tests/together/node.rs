@@ -20,6 +20,8 @@ use systemscope_tests::{Finished, Tool, Turn, Workload, accounts_at_rest, patien
 const LANGUAGE: &str = "node";
 /// Beginning of the name of each frame that stands for unknown JavaScript frames.
 const UNKNOWN: &str = "[node: ";
+/// Name of functions without a name, but for their first line.
+const ANONYMOUS: &str = "(anonymous)";
 /// Function that each scene ends in.
 const END: &str = "nesting.js:end";
 
@@ -40,7 +42,7 @@ impl Row {
     /// Returns the calls that have a file.
     fn calls(&self) -> Vec<Call> {
         let calls = self.chain.iter().filter_map(|(function, file, line)| {
-            let function = function.as_deref().unwrap_or("<anonymous>");
+            let function = function.as_deref().unwrap_or(ANONYMOUS);
             Some(Call::new(function, file.as_deref()?, *line))
         });
         calls.collect()
@@ -151,10 +153,16 @@ fn names(calls: &[Call]) -> Vec<&str> {
     calls.iter().map(|call| &*call.name).collect()
 }
 
-/// Returns the stack's functions of scripts, root first. Builtins have no file.
+/// Returns the stack's functions of scripts, root first, without the first lines that tell those
+/// without a name apart. Builtins have no file.
 fn scripted(stack: &Stack) -> Vec<Call> {
     let mut calls = stack.calls_in(LANGUAGE);
     calls.retain(|call| !call.file.is_empty());
+    for call in &mut calls {
+        if let Some((file, _)) = call.name.split_once(":(anonymous:") {
+            call.name = format!("{file}:{ANONYMOUS}");
+        }
+    }
     calls
 }
 
@@ -310,12 +318,60 @@ fn javascript_that_blocked_before_the_window_has_its_frames() {
                 .map(|call| (&*call.name, call.line))
                 .collect();
             let expected = [
-                ("already.js:<anonymous>", 5),
+                ("already.js:(anonymous)", 5),
                 ("already.js:outer", 3),
                 ("already.js:inner", 4),
             ];
             assert_eq!(lines, expected, "{}: {stack:#?}", node.name);
         }
+    }
+}
+
+/// Program whose functions without a name begin in its lines 4 and 6, and in line 9. V8 names one of
+/// them after the variable.
+const UNNAMED: &str = "
+const fs = require('fs');
+const block = (made) => { fs.writeSync(1, 'ready\\n'); fs.readSync(0, Buffer.alloc(1)); return made; };
+const list = {}; list.of = [() => { const a = 1; let b = 2; return (function () {
+    return block(a + b); })() + (() => a)(); }];
+[1].forEach(function (some) {
+    list.then = function () { return list.of[0]() + some; };
+    const more = some;
+    ((other) => { list.then(); return () => more + other; })(1);
+});
+";
+
+#[test]
+fn javascript_functions_without_a_name_have_their_first_line() {
+    let _turn = Turn::share();
+    for node in nodes() {
+        let already = script(&node, &[], UNNAMED);
+        let (_, stacks) = measure(already.pid(), already.folder(), "");
+        let names = |stack: &Stack| {
+            let calls = stack.calls_in(LANGUAGE).into_iter();
+            let calls =
+                calls.filter_map(|call| Some(call.name.strip_prefix("already.js:")?.to_owned()));
+            calls.collect::<Vec<_>>()
+        };
+        let blocked = stacks
+            .iter()
+            .map(names)
+            .find(|names| names.contains(&"block".to_owned()));
+        let expected = [
+            "(anonymous:1)",
+            "(anonymous:6)",
+            "(anonymous:9)",
+            "list.then",
+            "list.of",
+            "(anonymous:4)",
+            "block",
+        ];
+        assert_eq!(
+            blocked.as_deref(),
+            Some(&expected.map(str::to_owned)[..]),
+            "{}",
+            node.name
+        );
     }
 }
 

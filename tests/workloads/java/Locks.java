@@ -10,7 +10,7 @@
  * The threads run for 3 s between the test's line and "done".
  */
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -197,7 +197,7 @@ public class Locks {
         repeat("holder-2-of-the-" + name, () -> {
             isHeld.acquire();
             Thread.sleep(28);
-            while (!isLeft) Thread.onSpinWait();
+            while (!isLeft) { }
             lock.enter(() -> Thread.sleep(20));
             isOver.release();
         });
@@ -245,7 +245,7 @@ public class Locks {
         }
         List<String> rows = new ArrayList<>();
         sums.forEach((row, waited) -> rows.add("{" + row + ", \"waited_ns\": " + waited + "}"));
-        Files.write(Path.of(arguments[0]), rows);
+        Files.write(Paths.get(arguments[0]), rows);
         System.out.println("done");
         System.in.read();
     }

@@ -1,6 +1,7 @@
 /*
  * Threads that block, or work, below calls of every kind. Each first writes its own chain of calls
  * into a file, root first, as one line of JSON. It then stays on the line with which the chain ends.
+ * The chain has the machine's hidden frames only with -XX:+ShowHiddenFrames.
  *
  *     java Nesting hold FILE    every thread waits once, for good
  *     java Nesting repeat FILE  every thread waits over and over, a few milliseconds each time
@@ -15,12 +16,11 @@ import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.nio.channels.Selector;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -40,8 +40,8 @@ public class Nesting {
     static int rounds;
     static volatile int sink;
     static final CountDownLatch told = new CountDownLatch(1);
-    static final StackWalker WALKER =
-        StackWalker.getInstance(Set.of(StackWalker.Option.SHOW_HIDDEN_FRAMES));
+    /** Version of the machine; 1.8 for Java 8. */
+    static final double VERSION = Double.parseDouble(System.getProperty("java.specification.version"));
 
     // Ends of the chains. Each call of `tell` is on the line on which the thread then stays.
 
@@ -176,6 +176,8 @@ public class Nesting {
         threads++;
     }
 
+    /** A collector would close a socket that nothing refers to. */
+    static ServerSocket server;
     static int threads;
     static final List<String> rows = Collections.synchronizedList(new ArrayList<>());
 
@@ -184,11 +186,19 @@ public class Nesting {
             return;
         }
         List<String> chain = new ArrayList<>();
-        WALKER.forEach(frame -> chain.add(0, String.format("[\"%s.%s\", %d]",
-            frame.getClassName(), frame.getMethodName(), frame.getLineNumber())));
+        for (StackTraceElement frame : new Throwable().getStackTrace()) {
+            // Before Java 15 this name of a lambda's class ends with a number that the class's own name
+            // lacks. Java 8 numbers the instructions of code without lines from a million on.
+            String name = frame.getClassName();
+            if (VERSION < 15) {
+                name = name.replaceFirst("/[0-9a-fx]+$", "");
+            }
+            int line = frame.getLineNumber() < 1000000 ? frame.getLineNumber() : -1;
+            chain.add(0, String.format("[\"%s.%s\", %d]", name, frame.getMethodName(), line));
+        }
         chain.remove(chain.size() - 1);
         try {
-            String thread = Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName().toString();
+            String thread = Files.readSymbolicLink(Paths.get("/proc/thread-self")).getFileName().toString();
             rows.add(String.format("{\"name\": \"%s\", \"tid\": %s, \"chain\": %s}",
                 Thread.currentThread().getName(), thread, chain));
         } catch (Exception e) {
@@ -237,7 +247,7 @@ public class Nesting {
             scenes(Nesting::sleep);
             ReentrantLock lock = new ReentrantLock();
             lock.lock();
-            ServerSocket server = new ServerSocket(0);
+            server = new ServerSocket(0);
             Socket socket = new Socket("127.0.0.1", server.getLocalPort());
             Selector selector = Selector.open();
             scene("wait", () -> recurse(3, () -> waitInMonitor(new Object())));
@@ -250,7 +260,7 @@ public class Nesting {
         while (rows.size() < threads) {
             Thread.sleep(10);
         }
-        Files.write(Path.of(arguments[1]), rows);
+        Files.write(Paths.get(arguments[1]), rows);
         System.out.println("ready");
         System.in.read();
     }

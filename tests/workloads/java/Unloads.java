@@ -43,8 +43,12 @@ public class Unloads {
         protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
             if (!name.equals(own)) return super.loadClass(name, resolve);
             try (InputStream stream = getResourceAsStream(name + ".class")) {
-                byte[] bytes = stream.readAllBytes();
-                return defineClass(name, bytes, 0, bytes.length);
+                byte[] bytes = new byte[64 << 10];
+                int size = 0;
+                for (int read; (read = stream.read(bytes, size, bytes.length - size)) > 0; ) {
+                    size += read;
+                }
+                return defineClass(name, bytes, 0, size);
             } catch (java.io.IOException e) {
                 throw new ClassNotFoundException(name, e);
             }
@@ -65,7 +69,7 @@ public class Unloads {
     static void load(String name) {
         try {
             for (;;) {
-                var outer = new Loader(name).loadClass(name).getDeclaredMethod("outer", int.class);
+                java.lang.reflect.Method outer = new Loader(name).loadClass(name).getDeclaredMethod("outer", int.class);
                 outer.setAccessible(true);
                 for (int i = 0; i < 30; i++) sum += (long) outer.invoke(null, 300_000);
                 loaded++;

@@ -27,13 +27,18 @@ end
 # in Ruby, and no file in the truth. In Ruby, only blocks and recursive methods are on the line of
 # their caller.
 def chain_of(callees)
-  places = caller_locations(1).map { |at| [at.label, at.path, at.lineno] }
+  places = caller_locations(1).map { |at| [name_of(at.label), at.path, at.lineno] }
   chain = places.zip(places.drop(1)).map do |place, caller|
     in_ruby = place[0].start_with?('block', 'recurse')
     in_c = place[1].nil? || !in_ruby && caller && place.drop(1) == caller.drop(1)
     in_c ? [place[0], '', 0] : place
   end
   (callees.map { |callee| [callee, '', 0] } + chain).reverse
+end
+
+# Returns a label without the class, which labels have from 3.4 on, as in "block in Shape.round".
+def name_of(label)
+  label.sub(/(?:[[:upper:]][[:word:]]*::)*[[:upper:]][[:word:]]*[#.](?=.)/, '')
 end
 
 def tell(chain, seconds, began)

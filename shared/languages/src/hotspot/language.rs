@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bpf::types::headers;
-use plain::Plain;
 use process::ProcessMemory;
 use profile::LanguageName;
 
@@ -145,20 +144,10 @@ impl Language for Java {
     }
 }
 
-/// Layout, in the format of `bpf/include/languages/hotspot.h`.
-#[repr(transparent)]
-struct ForPrograms(headers::hotspot_layout);
-
-// SAFETY: the type consists of integers without padding, as repr(C) lays them out.
-unsafe impl Plain for ForPrograms {}
-
 fn for_programs(machine: Machine) -> Layout {
-    let value = ForPrograms(machine.layout);
+    let layout = Layout::new(&Java, 0, &machine.layout);
     Layout {
-        language: &Java,
-        version: 0,
-        // SAFETY: the value consists of integers without padding.
-        bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
         details: Some(Arc::new(machine)),
+        ..layout
     }
 }

@@ -4,7 +4,7 @@ use process::ProcessMemory;
 
 use super::Layout;
 use super::walk::{Header, INSTRUCTION_SIZE, Kind, header};
-use crate::language::Pieces;
+use crate::language::{Function, Pieces};
 
 /// Maximum number of instructions whose lines are read.
 const INSTRUCTIONS_LIMIT: u32 = 1 << 17;
@@ -42,22 +42,32 @@ pub struct PhpFunction {
     lines: Option<Vec<u32>>,
 }
 
-impl PhpFunction {
-    /// Returns the line of an instruction. Instructions have numbers from 0 on.
-    pub fn line(&self, instruction: i32) -> Option<u32> {
+impl Function for PhpFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn file(&self) -> &str {
+        &self.file
+    }
+
+    fn first_line(&self) -> u32 {
+        self.first_line
+    }
+
+    /// Instructions have numbers from 0 on.
+    fn line(&self, instruction: i32) -> Option<u32> {
         let number = usize::try_from(instruction).ok()?;
         let line = *self.lines.as_ref()?.get(number)?;
         (line != 0).then_some(line)
     }
 
-    /// Returns the size in memory, in bytes.
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         let lines = self.lines.as_ref().map_or(0, Vec::len);
         size_of::<PhpFunction>() + self.name.len() + self.file.len() + 4 * lines
     }
 
-    /// Returns whether the lines were read.
-    pub fn has_lines(&self) -> bool {
+    fn has_lines(&self) -> bool {
         self.lines.is_some()
     }
 }

@@ -16,8 +16,8 @@ const EXECUTION: [&[u8]; 2] = [b"execute_ex", b"execute_ex.cold"];
 const COMPARES_API: &[u8] = b"php_load_extension";
 /// Maximum size of this function.
 const COMPARES_API_LIMIT: u64 = 1 << 14;
-/// Dates that are API numbers of PHP 8 and later.
-const APIS: std::ops::Range<u32> = 20_200_000..20_991_232;
+/// Dates that are API numbers of PHP 7 and later.
+const APIS: std::ops::Range<u32> = 20_150_000..20_991_232;
 
 /// Interpreter that a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use bpf::types::headers;
-use plain::Plain;
 use profile::LanguageName;
 use unwind::Memory;
 
-use super::{Layout, PhpFunction, find, layout, read, read_stopped, walk};
+use super::{Layout, find, layout, read, read_stopped, walk};
 use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime, Thread};
 use crate::reader::Reader;
 use crate::{Chain, End, Frame};
@@ -28,7 +27,7 @@ impl Language for Php {
     }
 
     fn readable_versions(&self) -> &'static str {
-        "those of 8.1 to 8.4 that are not thread-safe"
+        "those of 8.1 to 8.6 that are not thread-safe"
     }
 
     fn number(&self) -> u32 {
@@ -55,11 +54,7 @@ impl Language for Php {
             base: found.globals,
             version,
             layout: readable.map(|layout| Arc::new(for_programs(layout, has_requests))),
-            runs_one: found
-                .execution
-                .into_iter()
-                .filter(|(start, end)| start < end)
-                .collect(),
+            runs_one: language::known_ranges(&found.execution),
             data: Vec::new(),
         })
     }
@@ -119,32 +114,6 @@ impl Language for Php {
     }
 }
 
-impl Function for PhpFunction {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn file(&self) -> &str {
-        &self.file
-    }
-
-    fn first_line(&self) -> u32 {
-        self.first_line
-    }
-
-    fn line(&self, instruction: i32) -> Option<u32> {
-        PhpFunction::line(self, instruction)
-    }
-
-    fn has_lines(&self) -> bool {
-        PhpFunction::has_lines(self)
-    }
-
-    fn size(&self) -> usize {
-        PhpFunction::size(self)
-    }
-}
-
 /// Returns whether a file is PHP's program for the command line, such as `php8.2`. Its functions
 /// last as long as the process.
 fn is_command_line(file_name: &str) -> bool {
@@ -165,28 +134,15 @@ fn known_layout(layout: &language::Layout) -> Option<(&'static Layout, bool)> {
     Some((known, layout.version & HAS_REQUESTS != 0))
 }
 
-/// Layout, in the format of `bpf/include/languages/php.h`.
-#[repr(transparent)]
-struct ForPrograms(headers::php_layout);
-
-// SAFETY: the type consists of integers without padding, as repr(C) lays them out.
-unsafe impl Plain for ForPrograms {}
-
 fn for_programs(layout: &Layout, has_requests: bool) -> language::Layout {
-    let value = ForPrograms(headers::php_layout {
+    let value = headers::php_layout {
         current: layout.current,
         function_count: layout.function_count,
         function_opcodes: layout.function_opcodes,
         function_file: layout.function_file,
         function_bytes: layout.function_bytes(),
         has_requests: has_requests.into(),
-    });
+    };
     let requests = if has_requests { HAS_REQUESTS } else { 0 };
-    language::Layout {
-        language: &Php,
-        version: layout.api | requests,
-        // SAFETY: the value consists of integers without padding.
-        bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
-        details: None,
-    }
+    language::Layout::new(&Php, layout.api | requests, &value)
 }

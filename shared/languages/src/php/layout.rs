@@ -1,7 +1,7 @@
 //! Offsets in the data structures of each version of PHP.
 //!
-//! A C compiler computed the offsets of 8.2 and 8.4 from their headers, for x86-64 without thread
-//! safety. Those of 8.1 and 8.3 follow from the declarations in Zend/zend_compile.h. All releases
+//! A C compiler computed the offsets of 8.2, 8.4, 8.5 and 8.6 from their headers, for x86-64 without
+//! thread safety. Those of 8.1 and 8.3 follow from the declarations in Zend/zend_compile.h. All releases
 //! of a minor version have the same offsets, because extensions depend on them.
 
 /// Offsets in bytes from the start of a structure. Each comment begins with the structure.
@@ -63,6 +63,23 @@ pub const LAYOUTS: &[Layout] = &[
         minor: 4,
         api: 20240924,
         current: 488,
+        function_count: 96,
+        function_opcodes: 104,
+        function_file: 168,
+    },
+    Layout {
+        minor: 5,
+        api: 20250925,
+        current: 512,
+        function_count: 96,
+        function_opcodes: 104,
+        function_file: 168,
+    },
+    // Release candidate 3.
+    Layout {
+        minor: 6,
+        api: 20260924,
+        current: 512,
         function_count: 96,
         function_opcodes: 104,
         function_file: 168,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::*;
+use crate::Function;
 use crate::interleave::{Link, activations};
 use crate::made::{Made, Wild};
 use crate::{Chain, End};

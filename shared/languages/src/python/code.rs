@@ -5,6 +5,7 @@ use process::ProcessMemory;
 use super::lines::Format;
 use super::{Layout, Pieces, text};
 use crate::chain::hash_word;
+use crate::language::Function;
 
 /// Maximum size of a line table, in bytes.
 const LINES_LIMIT: u64 = 1 << 20;
@@ -43,31 +44,40 @@ pub struct CodeObject {
     is_generator: bool,
 }
 
-impl CodeObject {
+impl Function for CodeObject {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn file(&self) -> &str {
+        &self.file
+    }
+
+    fn first_line(&self) -> u32 {
+        self.first_line
+    }
+
     /// Returns the line of a frame at `instruction`. `instruction` is a distance from the first
     /// instruction in bytes, or negative if the code has not begun. Returns `None` for an
     /// instruction without a line, and if the table was not read.
-    pub fn line(&self, instruction: i32) -> Option<u32> {
+    fn line(&self, instruction: i32) -> Option<u32> {
         let table = self.lines.as_ref()?;
         self.format.line(table, self.first_line, instruction)
     }
 
-    /// Returns the size in memory, in bytes.
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         let lines = self.lines.as_ref().map_or(0, Vec::len);
         size_of::<CodeObject>() + self.name.len() + self.file.len() + lines
     }
 
-    /// Returns whether the line table was read.
-    pub fn has_lines(&self) -> bool {
+    fn has_lines(&self) -> bool {
         self.lines.is_some()
     }
 
-    /// Returns whether CPython's own tracebacks show a frame at `instruction`. Tracebacks omit
-    /// frames that are still being set up (`_PyFrame_IsIncomplete`), except frames of generators.
-    /// They also omit frames without a function, such as the frame that cleans up after an
-    /// `__init__`.
-    pub fn is_begun(&self, instruction: i32) -> bool {
+    /// Tracebacks omit frames that are still being set up (`_PyFrame_IsIncomplete`), except frames of
+    /// generators. They also omit frames without a function, such as the frame that cleans up after
+    /// an `__init__`.
+    fn is_shown(&self, instruction: i32) -> bool {
         self.is_generator || i64::from(instruction) >= self.first_traceable
     }
 }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use bpf::types::headers;
-use plain::Plain;
 use profile::LanguageName;
 use unwind::Memory;
 
 use super::interpreter::find_in_elf;
-use super::{Anchoring, CodeObject, Layout, Version, layout, locks, read, read_stopped, walk};
+use super::{Anchoring, Layout, Version, layout, locks, read, read_stopped, walk};
 use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime, Thread};
 use crate::{Chain, End, Frame, Locks, Reader};
 
@@ -42,11 +41,7 @@ impl Language for Python {
             base: found.runtime,
             version: found.version.to_string(),
             layout: layout::by_version(found.version).map(|layout| Arc::new(for_programs(layout))),
-            runs_one: found
-                .evaluation
-                .into_iter()
-                .filter(|(start, end)| start < end)
-                .collect(),
+            runs_one: language::known_ranges(&found.evaluation),
             data: Vec::new(),
         })
     }
@@ -106,36 +101,6 @@ impl Language for Python {
     }
 }
 
-impl Function for CodeObject {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn file(&self) -> &str {
-        &self.file
-    }
-
-    fn first_line(&self) -> u32 {
-        self.first_line
-    }
-
-    fn line(&self, instruction: i32) -> Option<u32> {
-        CodeObject::line(self, instruction)
-    }
-
-    fn is_shown(&self, instruction: i32) -> bool {
-        self.is_begun(instruction)
-    }
-
-    fn has_lines(&self) -> bool {
-        CodeObject::has_lines(self)
-    }
-
-    fn size(&self) -> usize {
-        CodeObject::size(self)
-    }
-}
-
 /// Returns the layout for a version, whose number is the minor version of Python 3.
 fn known_layout(layout: &language::Layout) -> Option<&'static Layout> {
     layout::by_version(Version {
@@ -144,13 +109,6 @@ fn known_layout(layout: &language::Layout) -> Option<&'static Layout> {
         free_threaded: false,
     })
 }
-
-/// Layout, in the format of `bpf/include/languages/python.h`.
-#[repr(transparent)]
-struct ForPrograms(headers::python_layout);
-
-// SAFETY: the type consists of integers without padding, as repr(C) lays them out.
-unsafe impl Plain for ForPrograms {}
 
 fn for_programs(layout: &Layout) -> language::Layout {
     use headers::python_anchoring as InPrograms;
@@ -169,7 +127,7 @@ fn for_programs(layout: &Layout) -> language::Layout {
     ];
     let start = words.into_iter().min().unwrap_or(0);
     let last = words.into_iter().max().unwrap_or(0);
-    let value = ForPrograms(headers::python_layout {
+    let value = headers::python_layout {
         anchoring: anchoring.0 as u16,
         runtime_key: layout.runtime_tss_key,
         thread_frame: layout.thread_frame,
@@ -194,12 +152,6 @@ fn for_programs(layout: &Layout) -> language::Layout {
         code_lines: layout.code_line_table,
         ascii_data: layout.ascii_data,
         other_data: layout.other_data,
-    });
-    language::Layout {
-        language: &Python,
-        version: layout.minor.into(),
-        // SAFETY: the value consists of integers without padding.
-        bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
-        details: None,
-    }
+    };
+    language::Layout::new(&Python, layout.minor.into(), &value)
 }

@@ -6,7 +6,7 @@ use super::Layout;
 use super::objects::{element, is_array, text, word};
 use super::walk::{BODY_LABEL, BODY_PATH, IS_ID, IS_NAME, checksum};
 use crate::chain::Frame;
-use crate::language::Pieces;
+use crate::language::{Function, Pieces};
 
 /// Maximum number of lines, and of words of code.
 const LINES_LIMIT: u32 = 1 << 17;
@@ -72,25 +72,37 @@ impl Lines {
     }
 }
 
-impl RubyFunction {
-    /// Returns the line of the instruction that ends at a position.
-    pub fn line(&self, position: i32) -> Option<u32> {
+impl Function for RubyFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn file(&self) -> &str {
+        &self.file
+    }
+
+    fn first_line(&self) -> u32 {
+        self.first_line
+    }
+
+    /// The instruction ends at a position.
+    fn line(&self, position: i32) -> Option<u32> {
         let position = usize::try_from(position).ok()?;
         self.lines.as_ref()?.line(position)
     }
 
-    /// Returns the size in memory, in bytes.
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         let lines = self.lines.as_ref();
         let lines = lines.map_or(0, |lines| 4 * lines.lines.len() + lines.index.len());
         size_of::<RubyFunction>() + self.name.len() + self.file.len() + lines
     }
 
-    /// Returns whether the lines were read.
-    pub fn has_lines(&self) -> bool {
+    fn has_lines(&self) -> bool {
         self.lines.is_some()
     }
+}
 
+impl RubyFunction {
     fn in_c(name: String) -> RubyFunction {
         RubyFunction {
             name,

@@ -5,6 +5,8 @@ use std::ops::Range;
 use elf::{Elf, Source};
 use process::ELF_MACHINE;
 
+use crate::arch::{jump_at, relative, thread_local_index};
+
 /// `const int ruby_api_version[3]` of version.c: major, minor and teeny version.
 const VERSION: &str = "ruby_api_version";
 
@@ -85,26 +87,17 @@ pub fn find<S: Source>(elf: &Elf<S>) -> Option<Interpreter> {
         version,
         context: context
             .and_then(code)
-            .and_then(|(at, code)| context_in(at, &code)),
+            .and_then(|(at, code)| thread_local_index(at, &code)),
         symbols: reads_symbols.and_then(|at| symbols_in(at, &elf.initial_bytes(at, 256)?)),
         execution,
     })
 }
 
-/// Returns `address` plus a distance that code has as 4 bytes.
-fn relative(address: u64, distance: &[u8]) -> Option<u64> {
-    let distance = i32::from_le_bytes(*distance.first_chunk()?);
-    Some(address.wrapping_add_signed(distance.into()))
-}
-
 /// Returns the target of the last `jmp rel32` in a function's code, in front of which the function
 /// has restored the stack.
 fn last_jump(address: u64, code: &[u8]) -> Option<u64> {
-    const JUMP: u8 = 0xe9;
-    let at = (0..code.len().saturating_sub(4))
-        .rev()
-        .find(|at| code[*at] == JUMP && leaves(&code[..*at]))?;
-    relative(address.wrapping_add(at as u64 + 5), &code[at + 1..])
+    let mut ends = (0..code.len()).rev().filter(|at| leaves(&code[..*at]));
+    ends.find_map(|at| jump_at(address, code, at))
 }
 
 /// Returns whether code ends with an instruction that comes before a jump to another function:
@@ -112,20 +105,10 @@ fn last_jump(address: u64, code: &[u8]) -> Option<u64> {
 fn leaves(code: &[u8]) -> bool {
     match code {
         [.., 0x41, 0x5c..=0x5f] | [.., 0x58 | 0x5b | 0x5d] => true,
-        // cmova %rax,%rdi or %eax,%edi, and perhaps xor %esi,%esi behind it.
-        [.., 0x0f, 0x47, 0xf8] | [.., 0x0f, 0x47, 0xf8, 0x31, 0xf6] => true,
+        // cmova or cmovbe %rax,%rdi or %eax,%edi, and perhaps xor %esi,%esi behind it.
+        [.., 0x0f, 0x46..=0x47, 0xf8] | [.., 0x0f, 0x46..=0x47, 0xf8, 0x31, 0xf6] => true,
         _ => false,
     }
-}
-
-/// Returns the address of the `tls_index` that the code of `rb_thread_current` passes to
-/// `__tls_get_addr`: `lea X(%rip),%rdi`.
-fn context_in(address: u64, code: &[u8]) -> Option<u64> {
-    const LEA: [u8; 3] = [0x48, 0x8d, 0x3d];
-    (0..code.len()).find_map(|at| {
-        let distance = code[at..].strip_prefix(&LEA)?;
-        relative(address.wrapping_add(at as u64 + 7), distance)
-    })
 }
 
 /// Returns the address of `global_symbols` from the code of `get_id_serial_entry`, which compares
@@ -164,15 +147,17 @@ mod tests {
 
     #[test]
     fn code_of_debian_is_understood() {
-        // rb_thread_current and rb_iseq_eval of 3.3.8, and rb_id2str and the beginning of
-        // get_id_serial_entry of 3.1.2.
+        // rb_thread_current and rb_iseq_eval of 3.3.8, rb_id2str of 3.1.2 and of 3.4.11, and the
+        // beginning of get_id_serial_entry of 3.1.2.
         let current = b"\x48\x83\xec\x08\x66\x48\x8d\x3d\x10\x50\x22\x00\x66\x66\x48\xe8";
-        assert_eq!(context_in(0x23_5ab4, current), Some(0x45_aad0));
-        assert_eq!(context_in(0, &current[..7]), None);
+        assert_eq!(thread_local_index(0x23_5ab4, current), Some(0x45_aad0));
+        assert_eq!(thread_local_index(0, &current[..7]), None);
         let eval = b"\x41\x5e\x41\x5f\xe9\x8d\xf5\xff\xff\x48\x8b\x05\xe9\x01\x02\x03\x04";
         assert_eq!(last_jump(0x27_ea0a, eval), Some(0x27_dfa0));
         let name = b"\x0f\x47\xf8\x31\xf6\xe9\x78\xdd\xff\xff";
         assert_eq!(last_jump(0x20_8e8e, name), Some(0x20_6c10));
+        let name = b"\x48\x0f\x46\xf8\xe9\xd4\xde\xff\xff";
+        assert_eq!(last_jump(0x25_eba3, name), Some(0x25_ca80));
         let entry = b"\x39\x3d\x71\x85\x1a\x00\x76\x05\x48\x8b\x3d\x78\x85\x1a\x00";
         assert_eq!(symbols_in(0x20_6c49, entry), Some(0x3a_f1c0));
         assert_eq!(symbols_in(0x20_6c49, &entry[..8]), None);

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use bpf::types::headers;
-use plain::Plain;
 use profile::{Detail, LanguageName};
 use unwind::Memory;
 
 use super::walk::Place;
-use super::{Layout, RubyFunction, find, layout, read, read_stopped, walk};
+use super::{Layout, find, layout, read, read_stopped, walk};
 use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime, Thread};
 use crate::reader::Reader;
 use crate::{Chain, End, Frame, Locks};
@@ -54,11 +53,7 @@ impl Language for Ruby {
             base,
             version: format!("{}.{}", found.version.0, found.version.1),
             layout: layout.map(Arc::new),
-            runs_one: found
-                .execution
-                .into_iter()
-                .filter(|(start, end)| start < end)
-                .collect(),
+            runs_one: language::known_ranges(&found.execution),
             data: Vec::new(),
         })
     }
@@ -124,48 +119,15 @@ const LOCKS: Locks = Locks {
     ..Locks::NONE
 };
 
-impl Function for RubyFunction {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn file(&self) -> &str {
-        &self.file
-    }
-
-    fn first_line(&self) -> u32 {
-        self.first_line
-    }
-
-    fn line(&self, instruction: i32) -> Option<u32> {
-        RubyFunction::line(self, instruction)
-    }
-
-    fn has_lines(&self) -> bool {
-        RubyFunction::has_lines(self)
-    }
-
-    fn size(&self) -> usize {
-        RubyFunction::size(self)
-    }
-}
-
 /// Returns the layout of a version, and the distance of `global_symbols` from the runtime's base.
 fn known_layout(layout: &language::Layout) -> Option<(&'static Layout, u64)> {
     let known = layout::by_version(u8::try_from(layout.version).ok()?)?;
-    let symbols = layout.bytes.first_chunk()?;
-    Some((known, u64::from_le_bytes(*symbols)))
+    let headers::ruby_layout { symbols, .. } = layout.in_programs()?;
+    Some((known, symbols))
 }
 
-/// Layout, in the format of `bpf/include/languages/ruby.h`.
-#[repr(transparent)]
-struct ForPrograms(headers::ruby_layout);
-
-// SAFETY: the type consists of integers without padding, as repr(C) lays them out.
-unsafe impl Plain for ForPrograms {}
-
 fn for_programs(layout: &Layout, symbols: u64) -> language::Layout {
-    let value = ForPrograms(headers::ruby_layout {
+    let value = headers::ruby_layout {
         symbols,
         frame_bytes: layout.frame_bytes,
         body_lines: layout.body_lines,
@@ -179,12 +141,6 @@ fn for_programs(layout: &Layout, symbols: u64) -> language::Layout {
         native_id: layout.native_id,
         ractor_owner: layout.ractor_owner,
         unused: 0,
-    });
-    language::Layout {
-        language: &Ruby,
-        version: layout.minor.into(),
-        // SAFETY: the value consists of integers without padding.
-        bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
-        details: None,
-    }
+    };
+    language::Layout::new(&Ruby, layout.minor.into(), &value)
 }

@@ -1,6 +1,6 @@
 //! Offsets in the data structures of each version of CRuby.
 //!
-//! Tests on Debian's builds check the offsets of 3.1 and 3.3. The others follow from the declarations
+//! Tests on Debian's builds check the offsets of 3.1, 3.3 and 3.4. The others follow from the declarations
 //! in vm_core.h and iseq.h. All releases of a minor version have the same offsets.
 
 /// Offsets in bytes from the start of a structure. Each comment begins with the structure.
@@ -104,10 +104,10 @@ pub const LAYOUTS: &[Layout] = &[
         body_index: 136,
         line_bytes: 12,
         embedded: 24,
-        thread_native: 0,
-        thread_node: 0,
-        native_condition: 0,
-        native_id: 0,
-        ractor_owner: 0,
+        thread_native: 0x28,
+        thread_node: 0x48,
+        native_condition: 0x28,
+        native_id: 0x18,
+        ractor_owner: 0x148,
     },
 ];

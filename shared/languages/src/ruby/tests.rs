@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::walk::Place;
 use super::*;
+use crate::Function;
 use crate::interleave::{Link, activations};
 use crate::made::{Made, Wild};
 use crate::{Chain, End, Frame};

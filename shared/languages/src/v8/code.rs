@@ -85,6 +85,10 @@ impl Function for Call {
         &self.inlined
     }
 
+    fn has_lines(&self) -> bool {
+        self.function.has_lines()
+    }
+
     fn size(&self) -> usize {
         size_of::<Call>() + self.inlined.len() * size_of::<Inlined>()
     }

@@ -4,6 +4,7 @@ use elf::{Elf, Source};
 use process::ELF_MACHINE;
 
 use super::layout::{self, Layout};
+use crate::arch::{jump_at, thread_local_index};
 
 /// Version of V8: `v8::internal::Version::major_` and `minor_`, both of type `int`.
 const MAJOR: &str = "_ZN2v88internal7Version6major_E";
@@ -14,6 +15,11 @@ const ISOLATE_KEY: &str = "_ZN2v88internal7Isolate12isolate_key_E";
 const KEY_IS_CREATED: &str = "_ZN2v88internal7Isolate20isolate_key_created_E";
 /// Isolate of a thread: `v8::internal::g_current_isolate_`.
 const CURRENT_ISOLATE: &str = "_ZN2v88internal18g_current_isolate_E";
+/// Function that returns the isolate: `v8::Isolate::GetCurrent()`. Libraries of some versions do not
+/// export the variable.
+const READS_ISOLATE: &[u8] = b"_ZN2v87Isolate10GetCurrentEv";
+/// Number of bytes of code that are decoded.
+const CODE_BYTES: u64 = 32;
 
 /// `PT_INTERP` and `PT_TLS` of the ELF specification.
 const PT_INTERP: u32 = 3;
@@ -92,6 +98,19 @@ fn is_confirmed<S: Source>(elf: &Elf<S>, layout: &Layout) -> bool {
         .all(|(name, value)| number(elf, &format!("v8dbg_{name}")) == Some(u32::from(*value)))
 }
 
+/// Returns the virtual address of the isolate's `tls_index`, from the code of the function that
+/// returns the isolate. This function may only jump to one that reads the variable.
+fn index_in_code<S: Source>(elf: &Elf<S>) -> Option<u64> {
+    let found = elf.functions(|name| name == READS_ISOLATE);
+    let [function] = &found[..] else {
+        return None;
+    };
+    let first = elf.initial_bytes(function.start, CODE_BYTES)?;
+    let jump = jump_at(function.start, &first, 0);
+    let start = jump.unwrap_or(function.start);
+    thread_local_index(start, &elf.initial_bytes(start, CODE_BYTES)?)
+}
+
 fn isolate<S: Source>(elf: &Elf<S>, layout: &Layout) -> Option<Isolate> {
     if layout.has_isolate_key {
         return Some(Isolate::OfKey {
@@ -101,8 +120,8 @@ fn isolate<S: Source>(elf: &Elf<S>, layout: &Layout) -> Option<Isolate> {
     }
     let is_program = elf.segments().iter().any(|part| part.kind == PT_INTERP);
     if !is_program {
-        let index = elf.thread_local_index(CURRENT_ISOLATE)?;
-        return Some(Isolate::InModule(index));
+        let index = elf.thread_local_index(CURRENT_ISOLATE);
+        return index.or_else(|| index_in_code(elf)).map(Isolate::InModule);
     }
     let offset = elf.thread_local(CURRENT_ISOLATE)?;
     let storage = elf.segments().iter().find(|part| part.kind == PT_TLS)?;

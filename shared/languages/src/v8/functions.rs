@@ -15,14 +15,24 @@ const DATA_BYTECODE: u64 = 8;
 
 /// Maximum number of characters of a name.
 const NAME_LIMIT: u64 = 4096;
-/// Name of a function without a name, as V8 shows it.
-const NO_NAME: &str = "<anonymous>";
+/// Name of a function without a name. Its first line, if it is known, distinguishes it from others
+/// in the file.
+fn anonymous(first_line: u32) -> String {
+    match first_line {
+        0 => "(anonymous)".to_owned(),
+        line => format!("(anonymous:{line})"),
+    }
+}
 
 /// Function of a program, or built into V8.
 #[derive(Debug)]
 pub(super) struct JsFunction {
     pub(super) name: String,
     pub(super) script: Option<Arc<Script>>,
+    /// First line, starting at 1; 0 if it is unknown.
+    first_line: u32,
+    /// False if the script could not be read yet.
+    is_whole: bool,
     /// Table of positions of the bytecode.
     positions: Option<Vec<u8>>,
     has_unsigned_deltas: bool,
@@ -45,7 +55,7 @@ impl Function for JsFunction {
     }
 
     fn first_line(&self) -> u32 {
-        0
+        self.first_line
     }
 
     fn line(&self, instruction: i32) -> Option<u32> {
@@ -56,6 +66,10 @@ impl Function for JsFunction {
             offset,
             self.has_unsigned_deltas,
         )?))
+    }
+
+    fn has_lines(&self) -> bool {
+        self.is_whole
     }
 
     fn size(&self) -> usize {
@@ -127,8 +141,24 @@ impl Heap<'_> {
         let info = self
             .info(address)
             .filter(|info| info.checksum() == checksum)?;
-        let name = self.name(info.name)?;
-        let script = self.script(info.script);
+        let (name, start) = self.name(info.name)?;
+        let has_script = self.script_of(info.script).is_some();
+        let mut script = self.script(info.script);
+        let mut is_whole = script.is_some() || !has_script;
+        if !is_whole {
+            // V8 may have moved the source meanwhile.
+            self.pieces.forget();
+            script = self.script(info.script);
+            is_whole = script.is_some() || !self.may_try_again(key);
+        }
+        let first_line = script.as_ref().zip(start);
+        let first_line = first_line.and_then(|(script, start)| script.line(start));
+        let first_line = first_line.unwrap_or(0);
+        let name = if name.is_empty() {
+            anonymous(first_line)
+        } else {
+            name
+        };
         let positions = self.bytecode(info.code).and_then(|bytecode| {
             let offset = self.layout.bytecode_positions.into();
             let table = self.word(bytecode, offset)?;
@@ -141,12 +171,25 @@ impl Heap<'_> {
         }
         let function = Arc::new(JsFunction {
             name,
+            is_whole,
             script,
+            first_line,
             positions,
             has_unsigned_deltas: self.layout.has_unsigned_deltas,
         });
-        keep(&mut self.state.functions, key, Arc::clone(&function));
+        if function.is_whole {
+            keep(&mut self.state.functions, key, Arc::clone(&function));
+        }
         Some(function)
+    }
+
+    /// Counts a read of a function's script that failed. Returns whether the next one may succeed.
+    /// Some scripts are too long to be read at all.
+    fn may_try_again(&mut self, key: (u64, u32)) -> bool {
+        const TRIES: u32 = 4;
+        let tries = self.state.failed_reads.get(&key).copied().unwrap_or(0) + 1;
+        keep(&mut self.state.failed_reads, key, tries);
+        tries < TRIES && self.state.failed_reads.contains_key(&key)
     }
 
     /// Returns the bytecode to which the code of a function leads.
@@ -170,25 +213,21 @@ impl Heap<'_> {
         None
     }
 
-    /// Returns the name of a function, from its string or its scope.
-    fn name(&mut self, word: u64) -> Option<String> {
-        let name = if !is_object(word) {
-            String::new()
+    /// Returns the name of a function, from its string or its scope, and the position of its
+    /// beginning, if it is known. The name is empty if the function has none.
+    fn name(&mut self, word: u64) -> Option<(String, Option<u32>)> {
+        if !is_object(word) {
+            Some((String::new(), None))
         } else if self.kind(word)? == self.layout.types.scope_info {
-            self.name_in_scope(word)?
+            self.name_in_scope(word)
         } else {
-            self.string(word, NAME_LIMIT)?
-        };
-        Some(if name.is_empty() {
-            NO_NAME.to_owned()
-        } else {
-            name
-        })
+            Some((self.string(word, NAME_LIMIT)?, None))
+        }
     }
 
     /// Returns the name that a scope has for its function (src/objects/scope-info.tq): the name in
-    /// the source, else the name that V8 inferred.
-    fn name_in_scope(&mut self, scope: u64) -> Option<String> {
+    /// the source, else the name that V8 inferred. Also returns where the scope begins.
+    fn name_in_scope(&mut self, scope: u64) -> Option<(String, Option<u32>)> {
         /// Largest number of locals whose names are in the scope itself.
         const LOCALS_IN_PLACE: u64 = 75;
         const LOCALS: u64 = 24;
@@ -198,15 +237,6 @@ impl Heap<'_> {
         } else {
             flags as u32
         };
-        let kind = flags >> 17 & 31;
-        match self.layout.initializers {
-            (0, 0) => {}
-            (instance, _) if kind == instance => {
-                return Some("<instance_members_initializer>".to_owned());
-            }
-            (_, class) if kind == class => return Some("<static_initializer>".to_owned()),
-            _ => {}
-        }
         let locals = u64::try_from(small_integer(self.word(scope, LOCALS)?)?).ok()?;
         let mut slot = 1 + self.layout.scope_first;
         slot += u64::from(flags & 15 == self.layout.scope_module);
@@ -219,14 +249,26 @@ impl Heap<'_> {
             name = self.name_in_slot(scope, slot)?;
             slot += 2;
         }
-        if name.is_empty() && flags >> 14 & 1 == 1 {
-            name = self.name_in_slot(scope, slot)?;
+        if flags >> 14 & 1 == 1 {
+            if name.is_empty() {
+                name = self.name_in_slot(scope, slot)?;
+            }
+            slot += 1;
         }
         // The type of a scope of eval() is two less than that of a module.
         if name.is_empty() && flags & 15 == self.layout.scope_module - 2 {
             name = "eval".to_owned();
         }
-        Some(name)
+        let kind = flags >> 17 & 31;
+        match self.layout.initializers {
+            (0, 0) => {}
+            (instance, _) if kind == instance => name = "<instance_members_initializer>".to_owned(),
+            (_, class) if kind == class => name = "<static_initializer>".to_owned(),
+            _ => {}
+        }
+        let start = self.layout.scope_start.unwrap_or(slot);
+        let start = self.word(scope, 8 * start).and_then(small_integer);
+        Some((name, start.and_then(|start| u32::try_from(start).ok())))
     }
 
     /// Returns the string in a slot of a scope. The name is empty if the slot has no string.

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) lines: usize,
     /// Functions by their address and checksum.
     pub(super) functions: HashMap<(u64, u32), Arc<JsFunction>>,
+    /// Number of failed reads of the script of each function.
+    pub(super) failed_reads: HashMap<(u64, u32), u32>,
     /// Maps of objects that contain instructions.
     pub(super) code_maps: HashSet<u64>,
 }

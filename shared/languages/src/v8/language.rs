@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bpf::types::headers;
-use plain::Plain;
 use process::ProcessMemory;
 use profile::LanguageName;
 use unwind::Memory;
@@ -14,7 +13,7 @@ use super::heap::{Heap, State, is_object};
 use super::layout::{self, Layout};
 use super::walk::walk;
 use crate::interleave::Link;
-use crate::language::{self, Attached, File, Function, Language, Pieces, Runtime, Thread};
+use crate::language::{self, Attached, File, Function, Language, Runtime, Thread};
 use crate::{Chain, End, Frame, Reader};
 
 const NAME: LanguageName = LanguageName::new("node").unwrap();
@@ -111,15 +110,6 @@ impl Language for Node {
         if let Some(mut heap) = heap(layout, reader) {
             complete(chain, &mut heap);
         }
-    }
-
-    fn copied_function(
-        &self,
-        _layout: &language::Layout,
-        _frame: Frame,
-        _copy: &dyn Pieces,
-    ) -> Option<Arc<dyn Function>> {
-        None
     }
 
     fn is_library(&self, file: &str) -> bool {
@@ -242,9 +232,7 @@ fn known_layout(layout: &language::Layout) -> Option<&'static Layout> {
 /// Returns the place of the isolate, with the base of the runtime.
 fn isolate(layout: &language::Layout, base: u64) -> Option<Isolate> {
     use headers::v8_isolate_place as Place;
-    let mut value = ForPrograms(headers::v8_layout::default());
-    plain::copy_from_bytes(&mut value, &layout.bytes).ok()?;
-    let ForPrograms(value) = value;
+    let value: headers::v8_layout = layout.in_programs()?;
     match Place(value.isolate_place.into()) {
         Place::V8_ISOLATE_OF_KEY => Some(Isolate::OfKey {
             key: base,
@@ -256,13 +244,6 @@ fn isolate(layout: &language::Layout, base: u64) -> Option<Isolate> {
     }
 }
 
-/// Layout, in the format of `bpf/include/languages/v8.h`.
-#[repr(transparent)]
-struct ForPrograms(headers::v8_layout);
-
-// SAFETY: the type consists of integers without padding, as repr(C) lays them out.
-unsafe impl Plain for ForPrograms {}
-
 fn for_programs(layout: &Layout, isolate: Isolate) -> language::Layout {
     use headers::v8_isolate_place as Place;
     let place = match isolate {
@@ -270,7 +251,7 @@ fn for_programs(layout: &Layout, isolate: Isolate) -> language::Layout {
         Isolate::AtOffset(_) => Place::V8_ISOLATE_AT_OFFSET,
         Isolate::InModule(_) => Place::V8_ISOLATE_IN_MODULE,
     };
-    let value = ForPrograms(headers::v8_layout {
+    let value = headers::v8_layout {
         c_entry_fp: layout.c_entry_fp,
         fast_c_call_fp: layout.fast_c_call_fp,
         key_created: match isolate {
@@ -285,13 +266,7 @@ fn for_programs(layout: &Layout, isolate: Isolate) -> language::Layout {
         first_bytecode: layout.bytecode_data - 1,
         builtin_exit: layout.builtin_exit,
         wasm: layout.wasm,
-    });
+    };
     let (major, minor) = layout.version;
-    language::Layout {
-        language: &Node,
-        version: major << 8 | minor,
-        // SAFETY: the value consists of integers without padding.
-        bytes: unsafe { plain::as_bytes(&value) }.to_vec(),
-        details: None,
-    }
+    language::Layout::new(&Node, major << 8 | minor, &value)
 }

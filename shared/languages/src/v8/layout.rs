@@ -21,9 +21,10 @@ pub(crate) struct Layout {
     /// `SharedFunctionInfo`: its name or scope, and its script. Its code is at 8.
     pub(crate) info_name: u16,
     pub(crate) info_script: u16,
-    /// `ScopeInfo`: index of the first slot with names, scope type of modules, and whether the
-    /// flags are a small integer.
+    /// `ScopeInfo`: index of the first slot with names, slot of the scope's first position (`None` if
+    /// it follows the inferred name), scope type of modules, and whether the flags are a small integer.
     pub(crate) scope_first: u64,
+    pub(crate) scope_start: Option<u64>,
     pub(crate) scope_module: u32,
     pub(crate) scope_flags_are_smi: bool,
     /// Kinds of functions that initialize an instance and a class; 0 in versions that name them
@@ -91,6 +92,7 @@ pub(crate) static LAYOUTS: [Layout; 5] = [
         info_name: 16,
         info_script: 32,
         scope_first: 3,
+        scope_start: None,
         scope_module: 3,
         scope_flags_are_smi: true,
         initializers: (0, 0),
@@ -135,6 +137,7 @@ pub(crate) static LAYOUTS: [Layout; 5] = [
         info_name: 16,
         info_script: 32,
         scope_first: 3,
+        scope_start: None,
         scope_module: 3,
         scope_flags_are_smi: true,
         initializers: (0, 0),
@@ -179,6 +182,7 @@ pub(crate) static LAYOUTS: [Layout; 5] = [
         info_name: 16,
         info_script: 32,
         scope_first: 3,
+        scope_start: None,
         scope_module: 3,
         scope_flags_are_smi: true,
         initializers: (24, 25),
@@ -223,6 +227,7 @@ pub(crate) static LAYOUTS: [Layout; 5] = [
         info_name: 24,
         info_script: 40,
         scope_first: 5,
+        scope_start: Some(4),
         scope_module: 5,
         scope_flags_are_smi: false,
         initializers: (24, 25),
@@ -267,6 +272,7 @@ pub(crate) static LAYOUTS: [Layout; 5] = [
         info_name: 24,
         info_script: 40,
         scope_first: 5,
+        scope_start: Some(4),
         scope_module: 5,
         scope_flags_are_smi: false,
         initializers: (24, 26),

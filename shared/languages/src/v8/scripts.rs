@@ -65,7 +65,7 @@ impl Heap<'_> {
     }
 
     /// Returns the script that a function refers to, directly or through a `DebugInfo`.
-    fn script_of(&mut self, object: u64) -> Option<u64> {
+    pub(super) fn script_of(&mut self, object: u64) -> Option<u64> {
         const FIELDS: [u64; 4] = [16, 24, 32, 40];
         let kind = self.kind(object)?;
         let types = &self.layout.types;

@@ -275,6 +275,18 @@ fn functions_of_every_version_have_names_and_lines() {
         let lines = [0, 6, 7, 1000].map(|offset| function.line(offset));
         assert_eq!(lines, [Some(11), Some(11), Some(14), Some(14)]);
         assert_eq!(function.line(-1), None);
+        // A function without a name has its first line. Its positions follow the variable of its name.
+        let unnamed = made.function(small(0), script, table);
+        let scope = made.word(unnamed, layout.info_name.into());
+        let start = layout.scope_start.unwrap_or(1 + layout.scope_first + 6);
+        made.put(scope, 8 * start, small(15));
+        let unnamed_sum = made.checksum_of(unnamed);
+        let function = made.with(|heap| heap.function(unnamed - 1, unnamed_sum));
+        let function = function.unwrap();
+        assert_eq!(
+            (function.name(), function.first_line()),
+            ("(anonymous:14)", 14)
+        );
         // Another function has another checksum, and other objects are no functions.
         assert!(made.with(|heap| heap.function(info - 1, sum ^ 1)).is_none());
         assert!(made.with(|heap| heap.function(script - 1, sum)).is_none());

@@ -1,43 +1,46 @@
 //! Virtual machines of Java on this machine.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Oldest version that has what the programs of the tests use.
-const RELEASE: &str = "11";
+use super::versions::{Version, fetched};
 
-/// Folders in which distributions and other packages install JDKs.
-const FOLDERS: [&str; 2] = ["/usr/lib/jvm", ".cache/systemscope/javas"];
+/// Oldest version on which the programs of the tests run.
+const RELEASE: &str = "8";
 
-/// Virtual machine with its compiler.
+/// Folder in which distributions and other packages install virtual machines.
+const FOLDER: &str = "/usr/lib/jvm";
+
+/// Oldest version whose functions the tools read.
+const OLDEST: Version = (8, 0);
+
+/// Virtual machine.
 #[derive(Clone, Debug)]
 pub struct Java {
     /// Path of `java`.
     pub path: PathBuf,
 }
 
-impl Java {
-    /// Compiles a source file into a folder.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the compiler fails.
-    pub fn compile(&self, source: &Path, folder: &Path) {
-        let mut compiler = Command::new(self.path.with_file_name("javac"));
-        compiler.args(["-encoding", "UTF-8", "--release", RELEASE, "-nowarn", "-d"]);
-        compiler.arg(folder).arg(source);
-        // Names of classes, and thus of files, are not ASCII.
-        compiler.env("LC_ALL", "C.UTF-8");
-        let output = compiler.output().expect("start javac");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "javac {}: {said}",
-            source.display()
-        );
-    }
+/// Compiles a source file into a folder, with the distribution's compiler, for all virtual machines.
+///
+/// # Panics
+///
+/// Panics if the compiler fails.
+pub fn compile(source: &Path, folder: &Path) {
+    let mut compiler = Command::new(java().path.with_file_name("javac"));
+    compiler.args(["-encoding", "UTF-8", "--release", RELEASE, "-nowarn"]);
+    compiler.args(["-Xlint:-options", "-d"]);
+    compiler.arg(folder).arg(source);
+    // Names of classes, and thus of files, are not ASCII.
+    compiler.env("LC_ALL", "C.UTF-8");
+    let output = compiler.output().expect("start javac");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "javac {}: {said}",
+        source.display()
+    );
 }
 
 /// Returns the distribution's default virtual machine.
@@ -51,20 +54,16 @@ pub fn java() -> Java {
     Java { path }
 }
 
-/// Returns all virtual machines with a compiler, each once.
+/// Returns the virtual machines that are installed and those that `scripts/runtimes/fetch.sh` has
+/// fetched, each once.
 #[must_use]
 pub fn javas() -> Vec<Java> {
-    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let folders = FOLDERS.map(|folder| home.join(folder)).into_iter();
-    let machines = folders
-        .filter_map(|folder| fs::read_dir(folder).ok())
-        .flatten();
-    let paths = machines.filter_map(|entry| {
-        let bin = fs::canonicalize(entry.ok()?.path().join("bin")).ok()?;
-        bin.join("javac").exists().then(|| bin.join("java"))
-    });
-    let mut paths: Vec<PathBuf> = paths.collect();
+    let installed = fs::read_dir(FOLDER).into_iter().flatten().flatten();
+    let installed =
+        installed.filter_map(|entry| fs::canonicalize(entry.path().join("bin/java")).ok());
+    let mut paths: Vec<PathBuf> = installed.collect();
     paths.sort();
     paths.dedup();
+    paths.append(&mut fetched("java", OLDEST));
     paths.into_iter().map(|path| Java { path }).collect()
 }

@@ -5,32 +5,44 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::pythons::ALL_VERSIONS;
+use super::versions::{Version, all_fetched};
 
 /// Build of Node.js.
 #[derive(Debug)]
 pub struct Node {
     /// Path of the program.
     pub path: PathBuf,
-    /// Name of the build: the release of Debian, or `node-` and the version.
+    /// Name of the build: `debian-` or `node-`, and the version.
     pub name: String,
 }
 
 /// Official build that the quick tests run.
 const QUICK: &str = "node-24";
+/// Debian's builds that the quick tests run, if `make test` could fetch them.
+const DEBIANS_QUICK: [&str; 2] = ["debian-18", "debian-20"];
 
-/// Returns Debian's builds that `scripts/nodes/fetch.sh` has fetched, and an official build from
+/// Oldest version whose functions the tools read.
+const OLDEST: Version = (18, 0);
+
+/// Returns Debian's builds that `scripts/runtimes/fetch.sh` has fetched, and an official build from
 /// `tests/nodes`. With [`ALL_VERSIONS`] all official builds are returned.
 ///
 /// # Panics
 ///
 /// Panics if the official build is missing.
 pub fn nodes() -> Vec<Node> {
-    let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
-    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
-    let mut nodes = builds(&cache.join("systemscope/nodes"));
+    let debians = all_fetched("node").into_iter();
+    let debians = debians.filter(|(version, _)| *version >= OLDEST);
+    let mut nodes: Vec<Node> = debians
+        .map(|((major, _), path)| Node {
+            path,
+            name: format!("debian-{major}"),
+        })
+        .collect();
     let official = concat!(env!("CARGO_MANIFEST_DIR"), "/nodes/node_modules");
     let mut official = builds(Path::new(official));
     if env::var_os(ALL_VERSIONS).is_none() {
+        nodes.retain(|node| DEBIANS_QUICK.contains(&&*node.name));
         official.retain(|node| node.name == QUICK);
     }
     assert!(!official.is_empty(), "npm has installed no {QUICK}");

@@ -10,11 +10,14 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::versions::fetched;
+use super::versions::{Version, fetched};
 use crate::Running;
 use crate::programs::process::children_of;
 use crate::programs::tool::PATIENCE;
 use crate::programs::workload::scratch;
+
+/// Oldest version whose functions the tools read.
+const OLDEST: Version = (8, 1);
 
 /// Returns the distribution's PHP and the versions that `scripts/runtimes/fetch.sh` has installed.
 ///
@@ -24,7 +27,7 @@ use crate::programs::workload::scratch;
 pub fn phps() -> Vec<PathBuf> {
     let path = PathBuf::from("/usr/bin/php");
     assert!(path.exists(), "no {}", path.display());
-    [vec![path], fetched("php")].concat()
+    [vec![path], fetched("php", OLDEST)].concat()
 }
 
 /// Returns the distribution's program of php-fpm.

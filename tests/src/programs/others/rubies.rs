@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::versions::fetched;
+use super::versions::{Version, fetched};
+
+/// Oldest version whose functions the tools read.
+const OLDEST: Version = (3, 0);
 
 /// Returns the distribution's Ruby and the versions that `scripts/runtimes/fetch.sh` has installed.
 ///
@@ -12,5 +15,5 @@ use super::versions::fetched;
 pub fn rubies() -> Vec<PathBuf> {
     let path = PathBuf::from("/usr/bin/ruby");
     assert!(path.exists(), "no {}", path.display());
-    [vec![path], fetched("ruby")].concat()
+    [vec![path], fetched("ruby", OLDEST)].concat()
 }

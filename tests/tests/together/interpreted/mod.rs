@@ -15,8 +15,9 @@ use serde::Deserialize;
 use systemscope_tests::printed::python::{Call, Stack, stacks};
 use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::tool::PATIENCE;
+use systemscope_tests::programs::versions::{Version, all_fetched};
 use systemscope_tests::programs::workload::scratch;
-use systemscope_tests::{Tool, Workload};
+use systemscope_tests::{Tool, Turn, Workload, accounts_at_rest};
 
 /// Tolerance in ns. It is far longer than the time that reading the clock takes before the wait.
 const SLACK_NS: u64 = 1_000_000;
@@ -47,15 +48,41 @@ impl Row {
     fn calls(&self) -> Vec<Call> {
         let calls = self.chain.iter();
         let call = |(function, file, line): &(String, String, u64)| match &**file {
-            "" => Call {
-                name: function.clone(),
-                file: String::new(),
-                line: 0,
-            },
+            "" => without_file(function),
             file => Call::new(function, file, *line),
         };
-        calls.map(call).collect()
+        as_reported(calls.map(call).collect())
     }
+}
+
+fn without_file(function: &str) -> Call {
+    Call {
+        name: function.to_owned(),
+        file: String::new(),
+        line: 0,
+    }
+}
+
+/// Makes calls equal that Ruby 3.4 reports otherwise than its frames are. It reports an own function
+/// at its caller's place, like a function in C, a `rescue` as its method, and code of `eval` as the
+/// block around it.
+fn as_reported(calls: Vec<Call>) -> Vec<Call> {
+    let mut reported: Vec<Call> = Vec::new();
+    for mut call in calls {
+        let internal = call.name.strip_prefix("<internal:");
+        if let Some((_, function)) = internal.and_then(|name| name.split_once(">:")) {
+            call = without_file(function);
+        }
+        if call.file == "of eval.rb" {
+            call.name = "eval".to_owned();
+        }
+        if let Some((file, method)) = call.name.split_once(":rescue in ") {
+            call.name = format!("{file}:{method}");
+            reported.pop_if(|caller| caller.name == call.name);
+        }
+        reported.push(call);
+    }
+    reported
 }
 
 fn read_rows(path: &Path) -> Vec<Row> {
@@ -130,7 +157,9 @@ fn check_blocked(interpreter: &Interpreter) {
         } else {
             stack.value
         };
-        *times.entry(stack.calls_in(language)).or_default() += stack.value;
+        *times
+            .entry(as_reported(stack.calls_in(language)))
+            .or_default() += stack.value;
     }
     assert!(
         marked * 1000 <= all,
@@ -180,7 +209,7 @@ fn check_running(interpreter: &Interpreter) {
     let (mut right, mut wrong, mut others) = (0, 0, 0);
     let mut examples = String::new();
     for stack in &stacks {
-        let calls = stack.calls_in(language);
+        let calls = as_reported(stack.calls_in(language));
         let found = callers(interpreter, &calls);
         match found.map(|callers| expected.get(callers)) {
             Some(Some(row)) if marks(stack, language).is_empty() => {
@@ -244,4 +273,47 @@ fn check_choice(interpreter: &Interpreter) {
             .iter()
             .any(|stack| stack.calls_in(language).len() > 500)
     );
+}
+
+/// Programs that print a line and block, with the oldest version whose functions the tools read.
+const BLOCKED: [(&str, Version, &str); 3] = [
+    (
+        "node",
+        (18, 0),
+        "console.log('ready'); require('fs').readSync(0, Buffer.alloc(1))",
+    ),
+    ("php", (8, 1), "<?php echo \"ready\\n\"; fgets(STDIN);"),
+    ("ruby", (3, 0), "puts 'ready'; $stdout.flush; gets"),
+];
+
+#[test]
+#[ignore = "runs old versions, which only make test-all fetches"]
+fn versions_that_are_not_read_are_said_and_have_native_frames() {
+    let _turn = Turn::share();
+    for (language, oldest, text) in BLOCKED {
+        let fetched = all_fetched(language).into_iter();
+        for (_, path) in fetched.filter(|(version, _)| *version < oldest) {
+            let folder = scratch();
+            let [script, json] = ["script", "run.json"].map(|name| folder.path().join(name));
+            fs::write(&script, text).unwrap();
+            let mut command = Command::new(&path);
+            command.arg(&script);
+            let program = Workload::run(command, path.clone(), folder);
+            accounts_at_rest(program.pid());
+            let tool = Tool::new("offcputime").args("--format json -o").arg(&json);
+            let finished = tool.pid(program.pid()).arg("1").run().succeeded();
+            let said = "only the interpreter's own functions are shown";
+            let lines = finished.stderr.lines().filter(|line| line.contains(said));
+            assert_eq!(lines.count(), 1, "{path:?}: {}", finished.stderr);
+            let stacks = stacks(&json);
+            assert!(
+                stacks.iter().any(|stack| stack.frames.len() > 5),
+                "{path:?}: {stacks:#?}"
+            );
+            let is_native = |stack: &Stack| {
+                stack.calls_in(language).is_empty() && marks(stack, language).is_empty()
+            };
+            assert!(stacks.iter().all(is_native), "{path:?}: {stacks:#?}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use systemscope_tests::printed::python::{Stack, stacks};
-use systemscope_tests::programs::javas::{Java, java, javas};
+use systemscope_tests::programs::javas::{Java, compile, java, javas};
 use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Tool, Turn, Workload, patiently};
@@ -45,8 +45,9 @@ impl Nesting {
     fn start(java: &Java, flags: &str, mode: &str) -> Nesting {
         let folder = scratch();
         let file = folder.path().join("rows");
-        java.compile(&source("Nesting.java"), folder.path());
+        compile(&source("Nesting.java"), folder.path());
         let mut command = Command::new(&java.path);
+        command.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames"]);
         command.args(flags.split_whitespace()).arg("-cp");
         command
             .arg(folder.path())

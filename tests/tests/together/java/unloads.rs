@@ -1,13 +1,19 @@
 //! Classes that the machine unloads while it is measured. Other classes get their memory.
 
-use systemscope_tests::programs::workload::scratch;
+use std::process::Command;
+use std::thread::sleep;
 
-use super::*;
+use systemscope_tests::programs::javas::{Java, compile, java};
+use systemscope_tests::programs::sources::source;
+use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::{Tool, Turn, Workload, patiently};
+
+use super::{MARK, WARM_UP};
 
 /// Checks that no frame has the name of a class that another thread runs.
 fn assert_classes_are_right(java: &Java) {
     let folder = scratch();
-    java.compile(&source("Unloads.java"), folder.path());
+    compile(&source("Unloads.java"), folder.path());
     let mut command = Command::new(&java.path);
     command.arg("-cp").arg(folder.path()).arg("Unloads");
     let workload = Workload::run(command, java.path.clone(), folder);
@@ -27,14 +33,14 @@ fn assert_classes_are_right(java: &Java) {
                     .iter()
                     .filter(|frame| frame.starts_with("Class"));
                 let foreign: Vec<_> = classes.filter(|frame| !frame.starts_with(&own)).collect();
-                assert!(foreign.is_empty(), "{}: {line}", java.name);
+                assert!(foreign.is_empty(), "{java:?}: {line}");
                 if line.has(&format!("{own}inner")) {
                     right += line.value;
                 } else if line.frames.iter().any(|frame| frame.starts_with(MARK)) {
                     gone += line.value;
                 }
             }
-            assert!(right > 0 && right > gone / 10, "{}: {folded}", java.name);
+            assert!(right > 0 && right > gone / 10, "{java:?}: {folded}");
         });
     }
 }

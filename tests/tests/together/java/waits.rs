@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 use systemscope_tests::printed::folded::reason;
-use systemscope_tests::programs::javas::{Java, java, javas};
+use systemscope_tests::programs::javas::{Java, compile, java, javas};
 use systemscope_tests::programs::sources::source;
 use systemscope_tests::programs::workload::scratch;
 use systemscope_tests::{Folded, Line, Turn, Watch, Workload, patiently};
@@ -34,7 +34,7 @@ struct Row {
 /// Compiles a program in a new folder, and starts it there.
 fn start(java: &Java, flags: &str, program: &str, arguments: &[&str]) -> Workload {
     let folder = scratch();
-    java.compile(&source(&format!("{program}.java")), folder.path());
+    compile(&source(&format!("{program}.java")), folder.path());
     let mut command = Command::new(&java.path);
     command
         .args(flags.split_whitespace())

@@ -145,7 +145,7 @@ fn tampered_objects_do_no_harm() {
         if let Some(code) = made.read(layout) {
             for instruction in [i32::MIN, -1, 0, 2, 100, i32::MAX] {
                 code.line(instruction);
-                code.is_begun(instruction);
+                code.is_shown(instruction);
             }
             read += 1;
         }

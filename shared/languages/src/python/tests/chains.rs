@@ -8,6 +8,7 @@ use process::ProcessMemory;
 use serde::Deserialize;
 
 use super::{Target, interpreters};
+use crate::Function;
 use crate::interleave::Link;
 use crate::python::{Anchoring, End, read, walk};
 
@@ -52,7 +53,7 @@ fn check(target: &Target, row: &Row) {
             Link::Frame(frame) => {
                 let code = read(&memory, layout, frame.code, frame.checksum).unwrap();
                 assert!(read(&memory, layout, frame.code, !frame.checksum).is_none());
-                if code.is_begun(frame.instruction) {
+                if code.is_shown(frame.instruction) {
                     let line = code.line(frame.instruction).unwrap();
                     named.push((code.name, code.file, line));
                 } else {

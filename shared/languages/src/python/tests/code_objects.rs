@@ -4,6 +4,7 @@ use process::ProcessMemory;
 use serde::Deserialize;
 
 use super::{Target, interpreters};
+use crate::Function;
 use crate::python::lines::Format;
 use crate::python::{CodeObject, Layout, checksum, read};
 
@@ -63,9 +64,9 @@ fn check(code: &CodeObject, row: &Row) {
     assert_eq!(has, (&row.name, &row.file, row.first_line));
     assert_eq!(code.line(-1), Some(row.first_line));
     let begin = row.begin.unwrap_or(0);
-    assert!(code.is_begun(begin));
+    assert!(code.is_shown(begin));
     let is_always = row.is_generator || row.begin.is_none();
-    assert_eq!(code.is_begun(begin - 2), is_always, "{has:?}");
+    assert_eq!(code.is_shown(begin - 2), is_always, "{has:?}");
 }
 
 fn checksum_of(memory: &mut ProcessMemory, layout: &Layout, address: u64) -> u32 {
