@@ -38,7 +38,7 @@ pub enum Language {
 pub struct WorkloadBuilder {
     name: String,
     language: Language,
-    compiler: Option<&'static str>,
+    compiler: Option<String>,
     frame_pointers: bool,
     flags: Vec<String>,
     arguments: Vec<OsString>,
@@ -94,8 +94,8 @@ impl WorkloadBuilder {
     }
 
     /// Sets a compiler other than the default one of the language.
-    pub fn compiler(mut self, compiler: &'static str) -> WorkloadBuilder {
-        self.compiler = Some(compiler);
+    pub fn compiler(mut self, compiler: &str) -> WorkloadBuilder {
+        self.compiler = Some(compiler.to_owned());
         self
     }
 
@@ -135,7 +135,7 @@ impl WorkloadBuilder {
             Language::Rust => ("rustc", "rs"),
             Language::Go => ("go", "go"),
         };
-        let compiler = self.compiler.unwrap_or(usual);
+        let compiler = self.compiler.as_deref().unwrap_or(usual);
         let flags = match (self.language, self.frame_pointers) {
             (Language::Go, _) => &GO_FLAGS[..],
             (Language::Rust, true) => &RUST_FLAGS[..],
