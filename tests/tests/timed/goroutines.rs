@@ -198,3 +198,73 @@ fn a_program_that_is_not_written_in_go_is_refused() {
     assert!(line.starts_with(&expected), "{line}");
     assert!(!file.exists());
 }
+
+/// Returns the report's section about goroutines, as lines.
+fn section(report: &str) -> Vec<&str> {
+    let lines = report.lines();
+    let from = lines.skip_while(|line| !line.starts_with("GOROUTINES, by reason"));
+    from.take_while(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn wallclock_reports_goroutines_beside_threads() {
+    let _turn = Turn::share();
+    let program = workload("go", &["-ldflags=-s"]);
+    let folder = scratch();
+    let wallclock = |rate: u32, name: &str| {
+        let tool = Tool::new("wallclock").arg(program.pid().to_string());
+        let tool = tool.args("-d 2 --goroutine-rate").arg(rate.to_string());
+        let tool = tool.arg("-o").arg(folder.path().join(name));
+        let finished = tool.run().succeeded();
+        String::from_utf8(finished.stdout).unwrap()
+    };
+    let report = wallclock(20, "sampled");
+    let section = section(&report);
+    let goroutines = |reason: &str| -> f64 {
+        let row = format!(" {reason} ");
+        let row = section.iter().find(|line| line.starts_with(&row));
+        let number = row.and_then(|row| row.split_whitespace().last());
+        number
+            .unwrap_or_else(|| panic!("{reason}: {report}"))
+            .parse()
+            .unwrap()
+    };
+    // One goroutine sleeps at two places in turn, and one is `main`.
+    for (reason, number) in [
+        ("select", 5.0),
+        ("chan receive", 4.0),
+        ("chan send", 2.0),
+        ("IO wait", 1.0),
+    ] {
+        assert_eq!(goroutines(reason), number, "{report}");
+    }
+    assert!((goroutines("sleep") - 7.0).abs() < 0.4, "{report}");
+    let created = "main.inSelect ← created by main.start";
+    assert!(
+        section.iter().any(|line| line.trim() == created),
+        "{report}"
+    );
+    assert!(
+        section
+            .iter()
+            .any(|line| line.contains("of Go's runtime left out")),
+        "{report}"
+    );
+    assert!(!wallclock(0, "none").contains("GOROUTINES"));
+}
+
+#[test]
+fn wallclock_finds_the_goroutines_of_a_command() {
+    let _turn = Turn::share();
+    let folder = scratch();
+    let builder = WorkloadBuilder::new("goroutines").language(Language::Go);
+    let program = builder.build_into(folder.path());
+    let tool = Tool::new("wallclock").args("-d 2 -o");
+    let tool = tool.arg(folder.path().join("run.scope")).arg("--");
+    let finished = tool.arg(&program).arg("0").arg("stays").run();
+    assert!(
+        finished.stderr.contains("GOROUTINES"),
+        "{}",
+        finished.stderr
+    );
+}

@@ -1,5 +1,6 @@
 // Goroutines that wait for known reasons all the time, and one that waits at two places in turn. The
-// program ends after a line on stdin. An argument adds so many goroutines that receive.
+// program ends after a line on stdin. An argument adds so many goroutines that receive. With a second
+// one, the program ends after three seconds.
 package main
 
 import (
@@ -99,7 +100,11 @@ func main() {
 		start(more, func() { inReceive(10) })
 	}
 	go func() {
-		os.Stdin.Read(make([]byte, 1))
+		if len(os.Args) > 2 {
+			time.Sleep(3 * time.Second)
+		} else {
+			os.Stdin.Read(make([]byte, 1))
+		}
 		os.Exit(0)
 	}()
 	time.Sleep(100 * time.Millisecond)
