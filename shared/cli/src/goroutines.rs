@@ -109,19 +109,16 @@ pub(crate) struct Sampling<'a> {
 }
 
 impl Goroutines {
-    /// Starts to sample the goroutines of each process. A process whose goroutines cannot be read
+    /// Prepares to sample the goroutines of each process. A process whose goroutines cannot be read
     /// is reported and left out.
     ///
     /// # Errors
     /// No process has goroutines that can be read.
-    pub(crate) fn start(&mut self) -> anyhow::Result<Sampling<'_>> {
+    pub(crate) fn prepare(&mut self) -> anyhow::Result<Sampling<'_>> {
         let mut samplers = Vec::new();
         for &pid in &self.pids {
             match Sampler::prepare(pid, self.rate) {
-                Ok(sampler) => {
-                    sampler.begin();
-                    samplers.push((Named::new(pid), sampler));
-                }
+                Ok(sampler) => samplers.push((Named::new(pid), sampler)),
                 Err(error) if self.pids.len() == 1 => {
                     return Err(anyhow::anyhow!(
                         "cannot read the goroutines of process {pid}: {error}"
@@ -169,6 +166,13 @@ impl Goroutines {
 }
 
 impl Sampling<'_> {
+    /// Begins the window.
+    pub(crate) fn begin(&self) {
+        self.samplers
+            .iter()
+            .for_each(|(_, sampler)| sampler.begin());
+    }
+
     /// Takes a last sample of each process, and keeps the accounts.
     pub(crate) fn finish(self) {
         for (named, sampler) in self.samplers {

@@ -12,7 +12,9 @@ use crate::source::Source;
 use crate::symbols::SymbolTable;
 
 /// Maximum size of the table, in bytes. The table of Kubernetes has 40 MB.
-const TABLE_LIMIT: u64 = 256 << 20;
+const TABLE_LIMIT: u64 = 128 << 20;
+/// Maximum number of functions.
+const FUNCTION_LIMIT: usize = 1 << 20;
 /// Maximum size of relocations that are searched, in bytes.
 const RELOCATION_LIMIT: u64 = 32 << 20;
 /// Size of the largest header, in bytes.
@@ -147,8 +149,7 @@ fn read_symbols(parts: &Parts, entries: &[u8], descriptions: &[u8]) -> Option<Ve
     };
     let address = |at| number(at)?.checked_add(parts.text.unwrap_or(0));
     let count = usize::try_from(parts.count).ok()?;
-    // Each entry takes this many bytes, so the count has a bound.
-    if count > entries.len() / (2 * width) {
+    if count > FUNCTION_LIMIT || count > entries.len() / (2 * width) {
         return None;
     }
     let mut symbols = Vec::with_capacity(count.checked_mul(SYMBOL_SIZE)?);

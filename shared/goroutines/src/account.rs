@@ -34,7 +34,7 @@ pub struct Counts {
     pub ns: u64,
     /// True if the process ended, or executed another program, before the window did.
     pub has_ended: bool,
-    /// Processor time for all samples, in ns of wall-clock time.
+    /// CPU time of all samples, in ns.
     pub cost_ns: u64,
 }
 
@@ -43,7 +43,7 @@ impl Display for Counts {
         let samples = self.samples.max(1);
         write!(
             f,
-            "{} samples ({:.1} a second) of up to {} goroutines, {:.1} ms each",
+            "{} samples ({:.1} a second) of up to {} goroutines, {:.1} ms of CPU time each",
             self.samples,
             self.samples as f64 / (self.ns.max(1) as f64 / 1e9),
             self.most,

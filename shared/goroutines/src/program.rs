@@ -21,6 +21,10 @@ const MAX_REASON_BYTES: u64 = 128;
 const STRING: usize = 16;
 /// Maximum size of a function that is searched for addresses, in bytes.
 const MAX_FUNCTION: u64 = 4096;
+/// Maximum number of addresses to which this function refers. It refers to about ten.
+const MAX_REFERRED: usize = 256;
+/// Maximum number of places in the data that are compared with the reasons.
+const MAX_PLACES: usize = 64;
 /// Maximum size of the data that are searched for reasons, in bytes.
 const MAX_DATA: u64 = 64 << 20;
 /// Number of looks in which the program is checked. Goroutines may start during a look.
@@ -194,49 +198,46 @@ impl<'m, M: Memory> Image<'m, M> {
                 }
             }
         }
-        Some(found)
+        (found.len() <= MAX_REFERRED).then_some(found)
     }
 
     /// Returns the addresses of the list and of its length: a slice, whose length another variable
     /// has too, and whose elements are goroutines.
     fn list(&self, referred: &BTreeSet<u64>, known: &Known) -> Option<(u64, u64)> {
-        let word = |address: u64| self.memory.word(self.bias.wrapping_add(address));
+        let slice_at = |address: u64| {
+            let bytes = self.memory.bytes(self.bias.wrapping_add(address), 24);
+            Some([
+                word_at(&bytes, 0)?,
+                word_at(&bytes, 8)?,
+                word_at(&bytes, 16)?,
+            ])
+        };
         let is_goroutine = |pointer: u64| {
             let itself = pointer.checked_add(known.layout.itself as u64);
             pointer != 0 && itself.and_then(|it| self.memory.word(it)) == Some(pointer)
         };
-        let mut found = None;
-        for &slice in referred {
-            let (Some(start), Some(length), Some(capacity)) =
-                (word(slice), word(slice + 8), word(slice + 16))
-            else {
-                continue;
-            };
-            if !(1..=MAX_GOROUTINES).contains(&length) || capacity < length {
-                continue;
-            }
-            let first: Option<u64> = self.memory.word(start);
-            if !first.is_some_and(is_goroutine) {
-                continue;
-            }
-            let own = slice..slice + 24;
-            let mut counts = referred
-                .iter()
-                .filter(|&&other| !own.contains(&other) && word(other) == Some(length));
-            let count = counts.next()?;
-            // If two places fit, neither is certain.
-            if counts.next().is_some() || found.is_some() {
-                return None;
-            }
-            found = Some((slice, *count));
-        }
-        found
+        let words = { referred.iter() }.filter_map(|&address| Some((address, slice_at(address)?)));
+        let words: Vec<(u64, [u64; 3])> = words.collect();
+        let mut slices = words.iter().filter(|(_, [start, length, capacity])| {
+            (1..=MAX_GOROUTINES).contains(length)
+                && capacity >= length
+                && self.memory.word(*start).is_some_and(is_goroutine)
+        });
+        let (slice, [_, length, _]) = slices.next()?;
+        let own = *slice..slice.saturating_add(24);
+        let mut counts =
+            { words.iter() }.filter(|(other, [word, ..])| !own.contains(other) && word == length);
+        let (count, _) = counts.next()?;
+        // If two places fit, neither is certain.
+        let is_certain = slices.next().is_none() && counts.next().is_none();
+        is_certain.then_some((*slice, *count))
     }
 
     /// Finds the array of reasons by its first elements, which are the same in all known versions.
     fn search_reasons(&self, known: &Known) -> Option<Range<u64>> {
         const FIRST: [&str; 3] = ["", "GC assist marking", "IO wait"];
         let data = [".data", ".data.rel.ro", ".noptrdata"];
+        let mut places = 0;
         let sections = data.iter().filter_map(|name| self.elf.section(name));
         for section in sections.filter(|section| section.size <= MAX_DATA) {
             let start = self.bias.wrapping_add(section.address);
@@ -246,6 +247,10 @@ impl<'m, M: Memory> Image<'m, M> {
                 let fits = |(index, text): (usize, &&str)| length(index) == Some(text.len() as u64);
                 if !FIRST.iter().enumerate().all(fits) {
                     continue;
+                }
+                places += 1;
+                if places > MAX_PLACES {
+                    return None;
                 }
                 let address = section.address.wrapping_add(at as u64);
                 let array = address..address.checked_add((known.reasons * STRING) as u64)?;

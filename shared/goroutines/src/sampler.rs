@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use process::{Process, ProcessMemory};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
 use symbolize::Symbolizer;
 
 use crate::account::{Account, Counts, Sums};
@@ -66,6 +67,7 @@ impl Sampler {
                 let pause = pauses.next().saturating_sub(last.elapsed());
                 ends = !matches!(ordered.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
                 let now = Instant::now();
+                let cost = Cost::begin();
                 let look = program.places.look(&memory);
                 // What was read belongs to the process only if it still lives after the read.
                 if !identity.is_same() {
@@ -82,7 +84,7 @@ impl Sampler {
                     }
                     None => counts.unread += 1,
                 }
-                let cost = now.elapsed();
+                let cost = cost.end();
                 pauses.slow_down(cost);
                 counts.cost_ns += cost.as_nanos() as u64;
             }
@@ -118,6 +120,31 @@ impl Sampler {
     }
 }
 
+/// CPU time of a sample.
+struct Cost {
+    thread: Duration,
+    helper: Option<Duration>,
+}
+
+impl Cost {
+    fn begin() -> Cost {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Cost {
+            thread: Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32),
+            helper: process::helper_cpu_time(),
+        }
+    }
+
+    /// Returns the CPU time since the begin, of this thread and of the helper that reads memory.
+    fn end(self) -> Duration {
+        let now = Cost::begin();
+        let thread = now.thread.saturating_sub(self.thread);
+        let helper = self.helper.zip(now.helper);
+        // Without the helper's time it is about the thread's.
+        thread + helper.map_or(thread, |(then, now)| now.saturating_sub(then))
+    }
+}
+
 /// Pauses between samples.
 struct Pauses {
     mean: Duration,
@@ -146,7 +173,7 @@ impl Pauses {
         self.seed ^= self.seed >> 7;
         self.seed ^= self.seed << 17;
         let share = 0.5 + (self.seed >> 11) as f64 / (1_u64 << 53) as f64;
-        // The time of a sample that waited for a CPU tells nothing about its cost.
+        // The first sample with a stack also looks up its files, which no later sample does.
         let least = self.costs.iter().min().copied().unwrap_or_default();
         self.mean.max(least * COST).mul_f64(share)
     }

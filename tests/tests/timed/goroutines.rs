@@ -1,5 +1,5 @@
 //! Goroutines of Go programs. A program has a known number of goroutines for each reason.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn assert_goroutines(folded: &Folded, samples: f64) {
     let (short, long) = (of("main.shortly"), of("main.longer"));
     for lines in [&short, &long] {
         assert!(lines.lines.iter().all(|line| line.has("main.alternates")));
-        assert!(lines.lines.iter().all(|line| starts_right(line)));
+        assert!(lines.lines.iter().all(starts_right));
     }
     // Five standard deviations of a part that is counted in independent samples.
     let part = short.total() as f64 / (short.total() + long.total()) as f64;

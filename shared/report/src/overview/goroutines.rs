@@ -21,8 +21,6 @@ const FIGURES: usize = 32;
 const INDENT: usize = 5;
 /// Minimum width of functions beside their creator, in characters.
 const LEAST: usize = 20;
-/// Start of the names of functions that wait on behalf of the program.
-const RUNTIME: &str = "runtime.";
 
 /// Writes the goroutines of some processes. Writes nothing if none has any.
 pub(super) fn write<'a>(
@@ -130,14 +128,17 @@ fn write_stacks(
 
 /// Returns functions and the creator in at most `most` characters. Calls of a function by itself are
 /// shown once.
-fn describe(mut functions: Vec<&str>, creator: Option<&str>, most: usize) -> String {
+fn describe(functions: Vec<&str>, creator: Option<&str>, most: usize) -> String {
     if functions.is_empty() {
         return "functions are not known".to_owned();
     }
+    let mut functions: Vec<&str> = functions.into_iter().map(short_name).collect();
     functions.dedup();
     // The runtime creates the goroutine of `main`.
-    let creator = creator.filter(|creator| !creator.starts_with(RUNTIME));
-    let creator = creator.map_or_else(String::new, |creator| format!(" ← created by {creator}"));
+    let creator = creator.filter(|creator| !is_of_runtime(creator));
+    let creator = creator.map_or_else(String::new, |creator| {
+        format!(" ← created by {}", short_name(creator))
+    });
     let left = most.saturating_sub(creator.chars().count());
     if left < LEAST {
         return join_names(&functions, most);
@@ -148,14 +149,35 @@ fn describe(mut functions: Vec<&str>, creator: Option<&str>, most: usize) -> Str
 /// Returns the functions from the innermost one that is not the runtime's. If all are, returns all.
 fn own_functions(wait: &GoroutineWait) -> Vec<&str> {
     let names = || wait.functions.iter().map(String::as_str);
-    let own: Vec<&str> = names()
-        .skip_while(|name| name.starts_with(RUNTIME))
-        .collect();
+    let own: Vec<&str> = names().skip_while(|name| is_of_runtime(name)).collect();
     if own.is_empty() {
         names().collect()
     } else {
         own
     }
+}
+
+/// Returns whether a function belongs to Go's runtime. The runtime has functions in other packages,
+/// such as `sync.runtime_Semacquire`.
+fn is_of_runtime(name: &str) -> bool {
+    name.starts_with("runtime.") || name.contains(".runtime_")
+}
+
+/// Returns a name without the path of its package, but with the package itself and its version, such
+/// as `caddy/v2.Load` of `github.com/caddyserver/caddy/v2.Load`.
+fn short_name(name: &str) -> &str {
+    let path = name.split(['(', '[']).next().unwrap_or(name);
+    let Some(last) = path.rfind('/') else {
+        return name;
+    };
+    let version = path[last + 1..].strip_prefix('v');
+    let is_version = version.is_some_and(|it| it.starts_with(|it: char| it.is_ascii_digit()));
+    let start = match path[..last].rfind('/') {
+        Some(before) if is_version => before + 1,
+        _ if is_version => 0,
+        _ => last + 1,
+    };
+    &name[start..]
 }
 
 /// Returns a line about the samples, and one about what they lack, if they lack anything.
@@ -187,6 +209,24 @@ fn remarks(goroutines: &Goroutines, measured: u64) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::overview::Look;
+
+    #[test]
+    fn names_are_without_the_path_of_their_package() {
+        for (name, short) in [
+            ("main.main", "main.main"),
+            ("net/http.(*Server).Serve", "http.(*Server).Serve"),
+            ("github.com/caddyserver/caddy/v2.Load", "caddy/v2.Load"),
+            ("k8s.io/api/core/v1.(*Pod).Get", "core/v1.(*Pod).Get"),
+            ("v2/v3.f", "v2/v3.f"),
+            (
+                "main.f[go.shape.struct{a/b.C}]",
+                "main.f[go.shape.struct{a/b.C}]",
+            ),
+            ("a/", ""),
+        ] {
+            assert_eq!(short_name(name), short);
+        }
+    }
 
     #[test]
     fn reasons_come_longest_first_with_their_stacks() {
