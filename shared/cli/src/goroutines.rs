@@ -27,6 +27,8 @@ pub struct GoroutineFlags {
     pub(crate) file: Option<PathBuf>,
 
     /// Samples of goroutines a second
+    ///
+    /// There are fewer if they would take more than 2 % of a CPU.
     #[arg(
         long = "goroutine-rate",
         value_name = "HZ",

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use systemscope_tests::programs::gos::gos;
 use systemscope_tests::programs::tool::PATIENCE;
-use systemscope_tests::programs::workload::scratch;
+use systemscope_tests::programs::workload::{install, scratch};
 use systemscope_tests::tries::patiently;
 use systemscope_tests::{Finished, Folded, Language, Line, Tool, Turn, Workload, WorkloadBuilder};
 
@@ -267,4 +267,39 @@ fn wallclock_finds_the_goroutines_of_a_command() {
         "{}",
         finished.stderr
     );
+}
+
+#[test]
+fn an_unknown_version_without_symbols_is_refused() {
+    let _turn = Turn::share();
+    let builder = WorkloadBuilder::new("goroutines").language(Language::Go);
+    let builder = builder.flag("-ldflags=-s");
+    let program = builder.start_with(|binary, _| {
+        // The program keeps the version 33 bytes behind this text, as `go1.24.4`.
+        let magic = b"\xff Go buildinf:";
+        let mut image = fs::read(binary).unwrap();
+        let mut places = image.windows(magic.len());
+        let version = places.position(|it| it == magic).unwrap() + 33;
+        image[version + 4..version + 6].copy_from_slice(b"99");
+        let patched = binary.with_extension("patched");
+        fs::write(&patched, image).unwrap();
+        install(&patched, binary);
+    });
+    let folder = scratch();
+    let file = folder.path().join("goroutines.folded");
+    let tool = Tool::new("offcputime").pid(program.pid());
+    let finished = tool.arg("--goroutines").arg(&file).arg("1").run();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    let line = finished.stderr.lines().last().unwrap();
+    assert!(line.contains("its version of Go, go1.99"), "{line}");
+    assert!(
+        line.contains("is not known, and it has no debug information"),
+        "{line}"
+    );
+    assert!(!file.exists());
+    let tool = Tool::new("wallclock").arg(program.pid().to_string());
+    let finished = tool.args("-d 1 -o").arg(folder.path().join("a")).run();
+    let finished = finished.succeeded();
+    let line = "wallclock: the report has no goroutines of process";
+    assert!(finished.stderr.contains(line), "{}", finished.stderr);
 }

@@ -131,7 +131,8 @@ pub struct Arguments {
 
     /// Samples of the goroutines of Go programs a second; 0 for none
     ///
-    /// The list of goroutines is read from memory. Large lists are read less often.
+    /// The list of goroutines is read from memory. There are fewer samples if they would take more
+    /// than 2 % of a CPU.
     #[arg(
         long,
         help_heading = "Waits",
