@@ -21,6 +21,10 @@ const RELOCATION_LIMIT: u64 = 32 << 20;
 const HEADER_SIZE: u64 = 72;
 /// Names of the section. Programs for random addresses had the second one until Go 1.25.
 const SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
+/// Name of the section with the version of Go.
+const BUILD: &str = ".go.buildinfo";
+/// Word of the header for instructions of any length and addresses of eight bytes.
+const INSTRUCTIONS_AND_ADDRESSES: u32 = 0x0801_0000;
 /// Offset of the address of the first function in `runtime.moduledata`, since Go 1.16.
 const MODULE_TEXT: u64 = 176;
 
@@ -38,9 +42,39 @@ struct Parts {
 }
 
 impl<S: Source> Elf<S> {
-    /// Returns the section with the functions that Go's runtime knows. Only a Go program has one.
-    pub fn go_table(&self) -> Option<&Section> {
-        SECTIONS.iter().find_map(|name| self.section(name))
+    /// Returns whether Go built the program.
+    pub fn is_go(&self) -> bool {
+        let sections = SECTIONS.iter().chain(&[BUILD]);
+        { sections }.any(|name| self.section(name).is_some())
+    }
+
+    /// Returns the section with the functions that Go's runtime knows, or the part of a section.
+    fn go_table(&self) -> Option<Section> {
+        let section = SECTIONS.iter().find_map(|name| self.section(name));
+        section.copied().or_else(|| self.search_go_table())
+    }
+
+    /// Finds the table in a program for random addresses that another linker has linked. Until Go
+    /// 1.25 that linker put the table among other data.
+    fn search_go_table(&self) -> Option<Section> {
+        self.section(BUILD)?;
+        let section = self.section(".data.rel.ro")?;
+        if section.size > TABLE_LIMIT || !section.is_in_file() {
+            return None;
+        }
+        let bytes = self.bytes("Go's functions", section.offset, section.size);
+        let bytes = bytes.ok()?;
+        let is_start = |bytes: &[u8]| {
+            matches!(Fields(bytes).u32(0), 0xffff_fff0 | 0xffff_fff1)
+                && Fields(bytes).u32(4) == INSTRUCTIONS_AND_ADDRESSES
+        };
+        let into = bytes.chunks(8).position(is_start)? as u64 * 8;
+        Some(Section {
+            address: section.address.checked_add(into)?,
+            offset: section.offset.checked_add(into)?,
+            size: section.size.checked_sub(into)?,
+            ..*section
+        })
     }
 
     /// Returns the functions that Go's runtime knows, as symbols; `None` if the file has no such
@@ -57,7 +91,7 @@ impl<S: Source> Elf<S> {
             is_within.then(|| self.bytes("Go's functions", offset, size).ok())?
         };
         let header = part(0..HEADER_SIZE.min(section.size))?;
-        let parts = self.parts(section, &Fields(&header))?;
+        let parts = self.parts(&section, &Fields(&header))?;
         let entries = part(parts.entries..section.size)?;
         let into = parts.descriptions.checked_sub(parts.entries);
         let whole = if into.is_none() {
@@ -76,8 +110,7 @@ impl<S: Source> Elf<S> {
     }
 
     fn parts(&self, section: &Section, header: &Fields<'_>) -> Option<Parts> {
-        // Instructions of one byte, and addresses of eight.
-        if header.u32(4) != 0x0801_0000 {
+        if header.u32(4) != INSTRUCTIONS_AND_ADDRESSES {
             return None;
         }
         let table = |first: usize, text| Parts {

@@ -66,7 +66,7 @@ fn the_runtimes_table_has_the_functions_of_the_symbol_table() {
     }
 
     // No number in the table or its first entries causes a panic or a long read.
-    let section = elf.go_table().unwrap();
+    let section = elf.section(".gopclntab").unwrap();
     let start = section.offset as usize;
     for at in (start..start + HEADER + 64).step_by(4) {
         for value in [0, 1, 0x7fff_ffff, u32::MAX] {

@@ -99,7 +99,9 @@ impl<'m, M: Memory> Image<'m, M> {
         }
         let (file, _) = symbolizer.code_file(mapping.source).ok()??;
         let elf = Elf::read(file).ok()?;
-        elf.go_table()?;
+        if !elf.is_go() {
+            return None;
+        }
         let address = elf.segments().mapped_address(mapping.offset)?;
         Some(Image {
             elf,

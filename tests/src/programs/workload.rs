@@ -174,7 +174,12 @@ impl WorkloadBuilder {
             command.env("GO111MODULE", "off").env("GOFLAGS", "");
             command.env("GOCACHE", folder.join("go-cache"));
             command.env("GOPATH", unfinished.path());
-            command.env("CGO_ENABLED", "0");
+            // Another linker needs C.
+            let is_linked_by_go = !self
+                .flags
+                .iter()
+                .any(|flag| flag.contains("linkmode=external"));
+            command.env("CGO_ENABLED", if is_linked_by_go { "0" } else { "1" });
         }
         if matches!(self.language, Language::C | Language::Cpp) {
             command.arg("-I").arg(sources::folder());

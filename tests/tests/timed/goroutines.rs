@@ -143,6 +143,7 @@ fn programs_without_debug_information_and_symbols_have_the_same() {
             &["-ldflags=-w"],
             &["-ldflags=-s"],
             &["-buildmode=pie", "-ldflags=-s"],
+            &["-buildmode=pie", "-ldflags=-s -linkmode=external"],
         ] {
             println!("{go}, {flags:?}");
             let program = workload(&go, flags);
