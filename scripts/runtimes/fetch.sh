@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fetch.sh PROGRAM VERSION SUITE: fetches the java, node, php or ruby of a Debian release with its
-# libraries, for tests. Each version has a folder of its own. To fetch a newer release, remove the
-# folder.
+# fetch.sh PROGRAM VERSION SUITE: fetches the java, node, php, ruby or go of a Debian release with
+# its libraries, for tests. Each version has a folder of its own. To fetch a newer release, remove
+# the folder.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=$1 version=$2 suite=$3
@@ -13,12 +13,13 @@ die() {
 	exit 1
 }
 
-# Debian's package, and where it has the program.
+# Debian's packages, and where they have the program.
 case $program in
-java) package=openjdk-$version-jre-headless path=/usr/lib/jvm/java-$version-openjdk-amd64/bin/java ;;
-node) package=nodejs path=/usr/bin/node ;;
-php) package=php$version-cli path=/usr/bin/php$version ;;
-ruby) package=ruby$version path=/usr/bin/ruby$version ;;
+java) packages=("openjdk-$version-jre-headless") path=/usr/lib/jvm/java-$version-openjdk-amd64/bin/java ;;
+node) packages=(nodejs) path=/usr/bin/node ;;
+php) packages=("php$version-cli") path=/usr/bin/php$version ;;
+ruby) packages=("ruby$version") path=/usr/bin/ruby$version ;;
+go) packages=("golang-$version-go" "golang-$version-src") path=/usr/lib/go-$version/bin/go ;;
 *) die "no package is known" ;;
 esac
 [[ $program$version != java8 ]] || path=/usr/lib/jvm/java-8-openjdk-amd64/jre/bin/java
@@ -29,8 +30,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 use_suite "$suite" "$folder"
 # libc-bin has the locale C.UTF-8, which older C libraries read from a file.
-apt-get install -q=2 -y --download-only --no-install-recommends "$package" libc-bin >&2 ||
-	die "this machine's package sources lead to no $package of Debian's $suite"
+apt-get install -q=2 -y --download-only --no-install-recommends "${packages[@]}" libc-bin >&2 ||
+	die "this machine's package sources lead to no ${packages[*]} of Debian's $suite"
 
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/systemscope/runtimes/$program/$version
 rm -rf "$kept"
@@ -46,6 +47,14 @@ find "$kept/root/usr" -type l -lname '/etc/java-*' | while read -r link; do
 	rm "$link"
 	[[ ! -e $file ]] || cp -rL "$file" "$link"
 done
+
+# Go finds its files beside its own program.
+if [[ $program == go ]]; then
+	ln -s "../root$path" "$kept/bin/go.partial"
+	"$kept/bin/go.partial" version >/dev/null || die "go $version does not work here"
+	mv "$kept/bin/go.partial" "$kept/bin/go"
+	exit
+fi
 
 # The launcher mounts this release's files on /usr in a mount namespace of its own. It executes the
 # program in the same process, which is the target of the tests.

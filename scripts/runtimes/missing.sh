@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# missing.sh quick|all: prints the versions of Java, Node.js, PHP and Ruby that releases of Debian
+# missing.sh quick|all: prints the versions of Java, Node.js, PHP, Ruby and Go that releases of Debian
 # have, and that this machine lacks for the quick tests or for all tests, as lines
 # "PROGRAM VERSION SUITE".
 #
@@ -10,7 +10,8 @@ fetched=${XDG_CACHE_HOME:-$HOME/.cache}/systemscope/runtimes
 
 while read -r program version suite tests; do
 	[[ $choice == all || $tests == quick ]] || continue
-	[[ -x /usr/bin/$program$version || -x $fetched/$program/$version/bin/$program ]] ||
+	[[ -x /usr/bin/$program$version || -x /usr/lib/$program-$version/bin/$program ||
+		-x $fetched/$program/$version/bin/$program ]] ||
 		echo "$program $version $suite"
 done <<END
 java 8 sid
@@ -32,4 +33,7 @@ ruby 2.7 bullseye
 ruby 3.1 bookworm
 ruby 3.3 trixie
 ruby 3.4 experimental
+go 1.22 bookworm-backports
+go 1.24 trixie
+go 1.27 trixie-backports
 END

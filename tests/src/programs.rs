@@ -16,6 +16,6 @@ pub mod workload;
 
 pub use confined::{cgroup, container, pinned_map, quota};
 pub use others::{
-    browser, django, firefox, javas, mariadb, nginx, nodes, peers, php, podman, pythons, rubies,
-    versions,
+    browser, django, firefox, gos, javas, mariadb, nginx, nodes, peers, php, podman, pythons,
+    rubies, versions,
 };

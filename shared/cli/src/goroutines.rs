@@ -27,6 +27,8 @@ pub struct GoroutineFlags {
     pub(crate) file: Option<PathBuf>,
 
     /// Samples of goroutines a second
+    ///
+    /// There are fewer if they would take more than 2 % of a CPU.
     #[arg(
         long = "goroutine-rate",
         value_name = "HZ",
@@ -79,32 +81,46 @@ impl GoroutineFlags {
     }
 }
 
+/// Process, and the name that it has at the start of the window.
+struct Named {
+    pid: u32,
+    name: String,
+}
+
+impl Named {
+    fn new(pid: u32) -> Named {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        let name = name.map_or_else(|_| format!("{pid}"), |name| name.trim_end().to_owned());
+        Named { pid, name }
+    }
+}
+
 /// Goroutines of the chosen processes.
 pub struct Goroutines {
     tool: &'static str,
     pids: Vec<u32>,
     rate: u32,
     destinations: Destinations,
-    sampled: Vec<(u32, Account)>,
+    sampled: Vec<(Named, Account)>,
 }
 
 /// Samplers of the chosen processes.
 pub(crate) struct Sampling<'a> {
     goroutines: &'a mut Goroutines,
-    samplers: Vec<(u32, Sampler)>,
+    samplers: Vec<(Named, Sampler)>,
 }
 
 impl Goroutines {
-    /// Starts to sample the goroutines of each process. A process whose goroutines cannot be read
+    /// Prepares to sample the goroutines of each process. A process whose goroutines cannot be read
     /// is reported and left out.
     ///
     /// # Errors
     /// No process has goroutines that can be read.
-    pub(crate) fn start(&mut self) -> anyhow::Result<Sampling<'_>> {
+    pub(crate) fn prepare(&mut self) -> anyhow::Result<Sampling<'_>> {
         let mut samplers = Vec::new();
         for &pid in &self.pids {
-            match Sampler::start(pid, self.rate) {
-                Ok(sampler) => samplers.push((pid, sampler)),
+            match Sampler::prepare(pid, self.rate) {
+                Ok(sampler) => samplers.push((Named::new(pid), sampler)),
                 Err(error) if self.pids.len() == 1 => {
                     return Err(anyhow::anyhow!(
                         "cannot read the goroutines of process {pid}: {error}"
@@ -139,10 +155,8 @@ impl Goroutines {
             timeline_least_ns: None,
             ..meta.clone()
         };
-        for (pid, account) in &self.sampled {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-            let name = name.unwrap_or_else(|_| format!("{pid}"));
-            account.add_to(&mut profile, name.trim_end());
+        for (Named { pid, name }, account) in &self.sampled {
+            account.add_to(&mut profile, name);
             say(format_args!(
                 "{}: goroutines of process {pid}: {}",
                 self.tool, account.counts
@@ -154,14 +168,22 @@ impl Goroutines {
 }
 
 impl Sampling<'_> {
+    /// Begins the window.
+    pub(crate) fn begin(&self) {
+        self.samplers
+            .iter()
+            .for_each(|(_, sampler)| sampler.begin());
+    }
+
     /// Takes a last sample of each process, and keeps the accounts.
     pub(crate) fn finish(self) {
-        for (pid, sampler) in self.samplers {
+        for (named, sampler) in self.samplers {
+            sampler.end();
             match sampler.finish() {
-                Some(account) => self.goroutines.sampled.push((pid, account)),
+                Some(account) => self.goroutines.sampled.push((named, account)),
                 None => say(format_args!(
-                    "{}: the samples of the goroutines of process {pid} are lost",
-                    self.goroutines.tool
+                    "{}: the samples of the goroutines of process {} are lost",
+                    self.goroutines.tool, named.pid
                 )),
             }
         }

@@ -338,6 +338,7 @@ fn measure<Tool: StackTool>(
     capture: Option<Output>,
     debug_files: Option<&Arc<Fetcher>>,
 ) -> anyhow::Result<(Collected, Option<StreamedCapture>)> {
+    let sampling = goroutines.map(Goroutines::prepare).transpose()?;
     let kernel = Kernel::probe()?;
     let mut targets = tool.common().target.targets(command.as_deref());
     if window.is_controlled() {
@@ -396,7 +397,9 @@ fn measure<Tool: StackTool>(
             tool.header(&session)
         ));
     }
-    let sampling = goroutines.map(Goroutines::start).transpose()?;
+    if let Some(goroutines) = &sampling {
+        goroutines.begin();
+    }
     let end = command.as_deref().map(AsFd::as_fd);
     let mut watch = TargetWatch::new(&targets, &object);
     let mut triggers = Triggers::new(tool.stacks().recorder.as_ref());

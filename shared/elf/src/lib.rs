@@ -10,6 +10,7 @@ pub mod layout;
 
 mod compressed;
 mod error;
+mod go;
 mod headers;
 mod links;
 mod lookup;

@@ -10,7 +10,7 @@ use crate::layout::{
 use crate::reader::Elf;
 use crate::sections::Section;
 use crate::source::Source;
-use crate::symbols::Symbol;
+use crate::symbols::{Symbol, SymbolTable};
 
 /// Maximum size of the symbols that are searched, in bytes. The same limit holds for their names.
 const SEARCH_LIMIT: u64 = 32 << 20;
@@ -22,24 +22,26 @@ const VARIABLE_LIMIT: u64 = 1 << 20;
 
 impl<S: Source> Elf<S> {
     /// Calls `visit` with the name and the addresses of every function in the full symbol table. If
-    /// the file has no full symbol table, `visit` gets the functions of the dynamic symbol table.
-    /// The range of a function of unknown size is empty. Symbols that cannot be read are left out.
+    /// the file has no full symbol table, `visit` gets the functions of the dynamic symbol table,
+    /// and those that Go's runtime knows. The range of a function of unknown size is empty. Symbols
+    /// that cannot be read are left out.
     pub fn for_each_function(&self, mut visit: impl FnMut(&[u8], Range<u64>)) {
-        let kinds = [SHT_SYMTAB, SHT_DYNSYM].into_iter();
-        let Some(kind) = kinds
-            .clone()
-            .find(|&kind| self.section_of_kind(kind).is_some())
-        else {
-            return;
-        };
-        self.for_each_symbol(kind, |symbol, name| {
+        let mut function = |symbol: &Symbol, name: &[u8]| {
             // Assembly has local labels without a type inside its functions.
             if matches!(symbol.kind(), STT_FUNC | STT_GNU_IFUNC)
                 || symbol.kind() == STT_NOTYPE && !symbol.is_local()
             {
                 visit(name, symbol.range());
             }
-        });
+        };
+        if self.section_of_kind(SHT_SYMTAB).is_some() {
+            self.for_each_symbol(SHT_SYMTAB, function);
+            return;
+        }
+        self.for_each_symbol(SHT_DYNSYM, &mut function);
+        if let Some(table) = self.go_functions() {
+            for_each_of(&table, function);
+        }
     }
 
     /// Returns the virtual addresses of the functions whose names `wanted` accepts. Functions of
@@ -118,20 +120,10 @@ impl<S: Source> Elf<S> {
     }
 
     /// Calls `visit` with every symbol that the file defines, and with the beginning of its name.
-    fn for_each_symbol(&self, kind: u32, mut visit: impl FnMut(&Symbol, &[u8])) {
-        let Ok(Some(table)) = self.symbol_table(kind) else {
-            return;
-        };
-        if table.size() > SEARCH_LIMIT {
-            return;
+    fn for_each_symbol(&self, kind: u32, visit: impl FnMut(&Symbol, &[u8])) {
+        if let Ok(Some(table)) = self.symbol_table(kind) {
+            for_each_of(&table, visit);
         }
-        let names = table.names(SEARCH_LIMIT);
-        let _ = table.for_each(|symbol| {
-            if symbol.is_defined() {
-                visit(&symbol, names.get(symbol.name));
-            }
-            Ok::<(), Error>(())
-        });
     }
 
     fn in_order(&self, table: u32, name: &[u8], kind: u8) -> Option<Range<u64>> {
@@ -202,6 +194,20 @@ impl<S: Source> Elf<S> {
         let offset = section.offset.checked_add(at).filter(|_| within)?;
         self.bytes("symbols", offset, size).ok()
     }
+}
+
+/// Calls `visit` with every defined symbol of a table, and with the beginning of its name.
+fn for_each_of<S: Source>(table: &SymbolTable<'_, S>, mut visit: impl FnMut(&Symbol, &[u8])) {
+    if table.size() > SEARCH_LIMIT {
+        return;
+    }
+    let names = table.names(SEARCH_LIMIT);
+    let _ = table.for_each(|symbol| {
+        if symbol.is_defined() {
+            visit(&symbol, names.get(symbol.name));
+        }
+        Ok::<(), Error>(())
+    });
 }
 
 fn sized(range: Range<u64>) -> Option<Range<u64>> {

@@ -129,7 +129,17 @@ impl<S: Source> Elf<S> {
     }
 }
 
-impl<S: Source> SymbolTable<'_, S> {
+impl<'e, S: Source> SymbolTable<'e, S> {
+    /// Returns a table of 64-bit symbols that no section has. Their names are `size` bytes of the
+    /// file at this offset.
+    pub(crate) fn made_up(elf: &'e Elf<S>, symbols: Vec<u8>, offset: u64, size: u64) -> Self {
+        SymbolTable {
+            elf,
+            symbols: Place::Decompressed(symbols),
+            names: Place::InFile { offset, size },
+        }
+    }
+
     /// Returns the size of the symbols, in bytes.
     pub fn size(&self) -> u64 {
         self.symbols.size()

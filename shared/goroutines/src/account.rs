@@ -28,19 +28,53 @@ pub struct Counts {
     pub unread: u64,
     /// Time of the runtime's own goroutines in ns. It is in no sum.
     pub system_ns: u64,
-    /// Processor time for all samples, in ns of wall-clock time.
+    /// Number of the runtime's own goroutines, added up over all samples.
+    pub system: u64,
+    /// Time for which the samples stand, in ns.
+    pub ns: u64,
+    /// True if the process ended, or executed another program, before the window did.
+    pub has_ended: bool,
+    /// CPU time of all samples, in ns.
     pub cost_ns: u64,
 }
 
 impl Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let samples = self.samples.max(1);
         write!(
             f,
-            "{} samples of up to {} goroutines, {:.1} ms each",
+            "{} samples ({:.1} a second) of up to {} goroutines, {:.1} ms of CPU time each",
             self.samples,
+            self.samples as f64 / (self.ns.max(1) as f64 / 1e9),
             self.most,
-            self.cost_ns as f64 / 1e6 / self.samples.max(1) as f64
+            self.cost_ns as f64 / 1e6 / samples as f64
         )?;
+        if self.system > 0 {
+            write!(
+                f,
+                "; Go's runtime has {} of them ({:.3} s), which are left out",
+                self.system_number(),
+                self.system_ns as f64 / 1e9
+            )?;
+        }
+        for loss in self.losses() {
+            write!(f, "; {loss}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Counts {
+    /// Returns the number of the runtime's own goroutines, on average.
+    #[must_use]
+    pub fn system_number(&self) -> u64 {
+        let samples = self.samples.max(1);
+        (self.system + samples / 2) / samples
+    }
+
+    /// Describes what the samples lack.
+    #[must_use]
+    pub fn losses(&self) -> Vec<String> {
         let counts = [
             (
                 self.changed,
@@ -49,13 +83,14 @@ impl Display for Counts {
             (self.invalid, "were not valid and are left out"),
             (self.beyond, "exceeded the capacity and are left out"),
             (self.unread, "samples could not be read"),
+            (
+                u64::from(self.has_ended),
+                "process ended before the window did",
+            ),
         ];
-        for (count, text) in counts {
-            if count > 0 {
-                write!(f, "; {count} {text}")?;
-            }
-        }
-        Ok(())
+        let lost = counts.into_iter().filter(|(count, _)| *count > 0);
+        lost.map(|(count, text)| format!("{count} {text}"))
+            .collect()
     }
 }
 
@@ -121,15 +156,17 @@ impl Sums {
         };
         for (stopped, (sum, stack, creator)) in &self.rows {
             let frames = names(stack);
-            let root = frames.first().filter(|_| stopped.chain.is_whole);
-            // `runtime.isSystemGoroutine` has the same rule.
-            if root.is_some_and(|root| root.starts_with("runtime.") && root != "runtime.main") {
+            if stopped.chain.is_whole && is_of_runtime(&frames) {
                 account.counts.system_ns += sum.ns;
+                account.counts.system += sum.samples;
                 continue;
             }
             let (state, reason) = match stopped.condition {
                 Condition::Waiting(reason) => {
-                    (State::Blocked, reasons.get(usize::from(reason)).cloned())
+                    let reason = reasons.get(usize::from(reason));
+                    // The runtime gives no reason for some of its own waits.
+                    let reason = reason.filter(|reason| !reason.is_empty());
+                    (State::Blocked, reason.cloned())
                 }
                 Condition::Runnable => (State::Runnable, None),
             };
@@ -150,21 +187,54 @@ impl Sums {
     }
 }
 
-struct Line {
+/// Returns whether a goroutine with this stack is the runtime's own, by the rule of
+/// `runtime.isSystemGoroutine`.
+fn is_of_runtime(frames: &[String]) -> bool {
+    let Some(root) = frames
+        .first()
+        .and_then(|root| root.strip_prefix("runtime."))
+    else {
+        return false;
+    };
+    match root {
+        "main" | "corostart" | "handleAsyncEvent" => false,
+        // These call functions of the program.
+        "runfinq" | "runFinalizers" | "runCleanups" => {
+            frames.iter().all(|frame| frame.starts_with("runtime."))
+        }
+        _ => true,
+    }
+}
+
+/// Time of goroutines with one stack, reason and creator.
+pub struct Line {
     /// Names of functions, root first; empty if the stack is missing.
-    frames: Vec<String>,
-    is_whole: bool,
-    state: State,
-    reason: Option<String>,
-    creator: Option<String>,
+    pub frames: Vec<String>,
+    /// True if the outermost function is known.
+    pub is_whole: bool,
+    /// Blocked or runnable.
+    pub state: State,
+    /// Reason as Go states it; `None` if the goroutine is runnable or Go states none.
+    pub reason: Option<String>,
+    /// Function that created the goroutine.
+    pub creator: Option<String>,
     sum: Sum,
+}
+
+impl Line {
+    /// Returns the time in ns.
+    #[must_use]
+    pub fn ns(&self) -> u64 {
+        self.sum.ns
+    }
 }
 
 /// Time of the goroutines of one process in one window.
 pub struct Account {
     /// Counts of the samples.
     pub counts: Counts,
-    lines: Vec<Line>,
+    /// Times, without those of the runtime's own goroutines.
+    pub lines: Vec<Line>,
 }
 
 impl Account {

@@ -6,7 +6,7 @@ use elf::{Elf, Source};
 use gimli::{Dwarf, EndianSlice, LittleEndian, Unit};
 
 /// Maximum size of the decompressed debug information, in bytes.
-const MAX_DEBUG_BYTES: u64 = 1 << 29;
+const MAX_DEBUG_BYTES: u64 = 1 << 28;
 /// Maximum offset of a field, in bytes. `runtime.g` has about 400 bytes.
 const MAX_OFFSET: u64 = 4096;
 

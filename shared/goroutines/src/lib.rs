@@ -15,7 +15,8 @@ mod memory;
 mod program;
 mod sample;
 mod sampler;
+mod versions;
 
-pub use account::{Account, Counts};
+pub use account::{Account, Counts, Line};
 pub use program::Error;
 pub use sampler::Sampler;

@@ -10,6 +10,8 @@ use crate::memory::{Memory, read_ranges, word_at};
 pub(crate) const MAX_GOROUTINES: u64 = 1 << 18;
 /// Maximum number of bytes of a stack that are read.
 const MAX_STACK_BYTES: u64 = 64 << 10;
+/// Maximum number of bytes of all stacks that one look reads. A goroutine uses about 500 bytes.
+const MAX_ALL_STACKS: u64 = 256 << 20;
 /// Maximum number of frames of a stack.
 const MAX_FRAMES: usize = 512;
 /// Maximum size of a stack. Go's own limit is 1 GB.
@@ -23,6 +25,10 @@ mod status {
     pub(super) const WAITING: u32 = 4;
     pub(super) const COPIES_STACK: u32 = 8;
     pub(super) const PREEMPTED: u32 = 9;
+    /// Waits for what no other goroutine can provide, as the garbage collector has found.
+    pub(super) const LEAKED: u32 = 10;
+    /// Statuses of goroutines that do not exist yet or no longer, and are kept for new ones.
+    pub(super) const UNUSED: [u32; 5] = [0, 5, 6, 7, 11];
     /// The garbage collector scans the stack.
     pub(super) const SCAN: u32 = 0x1000;
 }
@@ -155,15 +161,18 @@ impl Places {
                 return;
             };
             let condition = match fields.status {
-                status::WAITING => Condition::Waiting(fields.reason),
+                status::WAITING | status::LEAKED => Condition::Waiting(fields.reason),
                 // The garbage collector or the debugger stopped it, and a thread is to go on.
                 status::RUNNABLE | status::PREEMPTED => Condition::Runnable,
                 status::RUNNING | status::SYSTEM_CALL | status::COPIES_STACK => {
                     look.on_threads += 1;
                     return;
                 }
-                // Goroutines that have ended, and are kept for new ones.
-                _ => return,
+                unused if status::UNUSED.contains(&unused) => return,
+                _ => {
+                    look.invalid += 1;
+                    return;
+                }
             };
             let address = ranges[number].0;
             if self.is_valid(address, &fields) && ids.insert(fields.id) {
@@ -174,10 +183,15 @@ impl Places {
         });
         look.invalid += ranges.len() as u64 - visited;
 
-        let stacks: Vec<_> = stopped
-            .iter()
-            .map(|(_, fields, _)| fields.used_stack())
-            .collect();
+        let mut room = MAX_ALL_STACKS;
+        let stacks = stopped.iter().map(|(_, fields, _)| {
+            let (start, length) = fields.used_stack();
+            let left = room.checked_sub(length as u64);
+            room = left.unwrap_or(0);
+            // Without bytes the stack has its leaf alone.
+            (start, if left.is_some() { length } else { 0 })
+        });
+        let stacks: Vec<_> = stacks.collect();
         let mut chains = vec![Chain::default(); stopped.len()];
         read_ranges(memory, &stacks, |number, bytes| {
             chains[number] = self.unwind(&stopped[number].1, bytes);
@@ -201,8 +215,8 @@ impl Places {
     /// Returns whether the fields can be those of a goroutine at this address that does not run.
     fn is_valid(&self, address: u64, fields: &Fields) -> bool {
         let (low, high) = fields.stack;
-        let reason_is_known =
-            fields.status != status::WAITING || usize::from(fields.reason) < self.reasons;
+        let waits = matches!(fields.status, status::WAITING | status::LEAKED);
+        let reason_is_known = !waits || usize::from(fields.reason) < self.reasons;
         fields.itself == address
             && fields.id > 0
             && low < fields.sp
@@ -210,6 +224,7 @@ impl Places {
             && high - low <= MAX_STACK_SIZE
             && fields.sp.is_multiple_of(8)
             && self.is_code(fields.pc)
+            && (fields.creator == 0 || self.is_code(fields.creator))
             && reason_is_known
     }
 

@@ -142,6 +142,11 @@ impl Helper {
         }
     }
 
+    /// Returns the ID of the process.
+    pub(crate) fn pid(&self) -> Pid {
+        self.process
+    }
+
     /// Returns whether the helper runs or waits for a CPU (state `R` in proc_pid_stat(5)).
     fn is_runnable(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process));

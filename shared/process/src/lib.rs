@@ -24,7 +24,7 @@ pub use identity::Process;
 pub use interner::Interner;
 pub use living::Living;
 pub use memory::ProcessMemory;
-pub use reads::{count_unanswered, read_command_line, start_helper, stop_helper};
+pub use reads::{count_unanswered, helper_cpu_time, read_command_line, start_helper, stop_helper};
 pub use shares::Shares;
 pub use threads::{InnerThreads, is_alive, living_folder, living_thread};
 pub use width::runs_32_bit_code;

@@ -45,6 +45,17 @@ pub fn stop_helper() {
     READS.lock().helper = None;
 }
 
+/// Returns the CPU time that the helper process has taken so far; `None` if no helper runs, or if the
+/// kernel does not tell.
+#[must_use]
+pub fn helper_cpu_time() -> Option<Duration> {
+    let pid = READS.lock().helper.as_ref()?.pid();
+    // The first number is the time on CPUs in ns (Documentation/scheduler/sched-stats.rst).
+    let times = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let ran = times.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(ran))
+}
+
 /// Returns the number of processes whose memory missed the deadline.
 #[must_use]
 pub fn count_unanswered() -> usize {

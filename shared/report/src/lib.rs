@@ -4,6 +4,7 @@
 mod columns;
 mod cpus;
 mod event_loop;
+mod goroutines;
 mod known;
 pub mod overview;
 mod place;
@@ -22,6 +23,7 @@ use profile::{Ending, Losses, Profile, Rate};
 
 pub use cpus::{Cpu, Cpus, write as write_cpus};
 pub use event_loop::{EventLoop, Turn, find_stacks};
+pub use goroutines::{GoroutineWait, Goroutines};
 pub use known::Known;
 pub use process::write as write_process;
 pub use processes::write as write_processes;
@@ -56,6 +58,8 @@ pub struct Run {
     pub cpu_times: Option<Cpus>,
     /// Event loops of threads, if they were measured.
     pub event_loops: Vec<EventLoop>,
+    /// Goroutines of Go programs, if they were sampled.
+    pub goroutines: Vec<Goroutines>,
     /// Set if the whole machine was measured.
     pub is_of_machine: bool,
     /// End of the command that the profiler started, if there was one.
@@ -101,6 +105,7 @@ impl Run {
             cpus: meta.cpus,
             cpu_times: None,
             event_loops: Vec::new(),
+            goroutines: Vec::new(),
             is_of_machine: false,
             command: None,
         }

@@ -31,6 +31,7 @@ pub(super) fn run() -> Run {
         cpus: 2,
         cpu_times: None,
         event_loops: Vec::new(),
+        goroutines: Vec::new(),
         is_of_machine: false,
         command: None,
     }

@@ -3,6 +3,7 @@
 pub mod browser;
 pub mod django;
 pub mod firefox;
+pub mod gos;
 pub mod javas;
 pub mod mariadb;
 pub mod nginx;

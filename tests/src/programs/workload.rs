@@ -38,7 +38,7 @@ pub enum Language {
 pub struct WorkloadBuilder {
     name: String,
     language: Language,
-    compiler: Option<&'static str>,
+    compiler: Option<String>,
     frame_pointers: bool,
     flags: Vec<String>,
     arguments: Vec<OsString>,
@@ -94,8 +94,8 @@ impl WorkloadBuilder {
     }
 
     /// Sets a compiler other than the default one of the language.
-    pub fn compiler(mut self, compiler: &'static str) -> WorkloadBuilder {
-        self.compiler = Some(compiler);
+    pub fn compiler(mut self, compiler: &str) -> WorkloadBuilder {
+        self.compiler = Some(compiler.to_owned());
         self
     }
 
@@ -135,7 +135,7 @@ impl WorkloadBuilder {
             Language::Rust => ("rustc", "rs"),
             Language::Go => ("go", "go"),
         };
-        let compiler = self.compiler.unwrap_or(usual);
+        let compiler = self.compiler.as_deref().unwrap_or(usual);
         let flags = match (self.language, self.frame_pointers) {
             (Language::Go, _) => &GO_FLAGS[..],
             (Language::Rust, true) => &RUST_FLAGS[..],
@@ -174,7 +174,12 @@ impl WorkloadBuilder {
             command.env("GO111MODULE", "off").env("GOFLAGS", "");
             command.env("GOCACHE", folder.join("go-cache"));
             command.env("GOPATH", unfinished.path());
-            command.env("CGO_ENABLED", "0");
+            // Another linker needs C.
+            let is_linked_by_go = !self
+                .flags
+                .iter()
+                .any(|flag| flag.contains("linkmode=external"));
+            command.env("CGO_ENABLED", if is_linked_by_go { "0" } else { "1" });
         }
         if matches!(self.language, Language::C | Language::Cpp) {
             command.arg("-I").arg(sources::folder());

@@ -3,6 +3,7 @@
 
 mod cgroups;
 mod clock;
+mod goroutines;
 mod idleness;
 mod locks;
 mod objects;

@@ -129,6 +129,20 @@ pub struct Arguments {
     )]
     pub(crate) min_block_us: u64,
 
+    /// Samples of the goroutines of Go programs a second; 0 for none
+    ///
+    /// The list of goroutines is read from memory. There are fewer samples if they would take more
+    /// than 2 % of a CPU.
+    #[arg(
+        long,
+        help_heading = "Waits",
+        hide_short_help = true,
+        value_name = "HZ",
+        default_value = "10",
+        value_parser = clap::value_parser!(u32).range(0..=1000)
+    )]
+    pub(crate) goroutine_rate: u32,
+
     #[command(flatten)]
     pub(crate) walk: cli::WalkFlags,
 

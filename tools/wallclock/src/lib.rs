@@ -5,6 +5,7 @@ mod arguments;
 mod children;
 mod cpus;
 mod event_loops;
+mod goroutines;
 mod output;
 mod progress;
 mod roles;
@@ -137,6 +138,7 @@ impl Run<'_> {
             thread_names::retain(expression, &mut on_cpu.profile, &mut off_cpu.profile);
         }
         let mut event_loops = std::mem::take(&mut measurement.event_loops);
+        let goroutines = std::mem::take(&mut measurement.goroutines);
         let [on_cpu, off_cpu] = measurement.outcomes().map(|outcome| &outcome.profile);
         let merged = merge(on_cpu, off_cpu);
         if let Some(expression) = named.filter(|_| merged.threads.is_empty()) {
@@ -150,7 +152,7 @@ impl Run<'_> {
             merged,
             [on_cpu, off_cpu],
             commands,
-            (cpus, event_loops),
+            (cpus, event_loops, goroutines),
             end,
         )?;
         Ok(measurement.is_to_go_on && can_go_on)

@@ -10,7 +10,7 @@ use cli::{
     Signals, StartAt, monotonic_ns, sleep_until,
 };
 use profile::Ending;
-use report::{Cpus, EventLoop};
+use report::{Cpus, EventLoop, Goroutines};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -18,6 +18,7 @@ use crate::arguments::Arguments;
 use crate::children::{Child, Outcome};
 use crate::cpus::CpuTimes;
 use crate::event_loops::LoopRecorder;
+use crate::goroutines::GoroutineRecorder;
 use crate::progress::Progress;
 use crate::targets::Targets;
 
@@ -52,6 +53,8 @@ pub(crate) struct Measurement {
     pub(crate) cpus: Option<Cpus>,
     /// Event loops of the targets that have one.
     pub(crate) event_loops: Vec<EventLoop>,
+    /// Goroutines of the targets that are Go programs.
+    pub(crate) goroutines: Vec<Goroutines>,
     /// True if the measurement ended only because a recorder was asked to write.
     pub(crate) is_to_go_on: bool,
 }
@@ -78,6 +81,7 @@ pub(crate) fn measure(
         children,
         outcomes: [None, None],
         loops: loop_recorder(arguments, &targets.pids),
+        goroutines: goroutine_recorder(arguments, &targets.pids),
         is_tree: arguments.command.follows_children() || !targets.awaited.is_empty(),
         targets,
         cpus: CpuTimes::new(arguments.all),
@@ -93,6 +97,7 @@ pub(crate) fn measure(
     let (measured, ending) = session.run(start, arguments.duration(), command)?;
     let is_to_go_on = session.is_to_write && !signals.arrived();
     let event_loops = session.loops.map(LoopRecorder::finish).unwrap_or_default();
+    let goroutines = session.goroutines.map(GoroutineRecorder::finish);
     let [Some(mut on_cpu), Some(off_cpu)] = session.outcomes else {
         bail!("oncputime or offcputime left no result");
     };
@@ -113,6 +118,7 @@ pub(crate) fn measure(
         ending,
         cpus,
         event_loops,
+        goroutines: goroutines.unwrap_or_default(),
         is_to_go_on,
     })
 }
@@ -132,6 +138,15 @@ fn loop_recorder(arguments: &Arguments, pids: &[u32]) -> Option<LoopRecorder> {
             None
         }
     }
+}
+
+/// Returns the recorder of goroutines, if the flags ask for one. A recorder of the last seconds does
+/// not know when its window starts.
+fn goroutine_recorder(arguments: &Arguments, pids: &[u32]) -> Option<GoroutineRecorder> {
+    let rate = arguments.goroutine_rate;
+    let is_wanted = rate > 0 && arguments.recorder().is_none();
+    let are_commands = arguments.command.is_given();
+    is_wanted.then(|| GoroutineRecorder::prepare(pids, are_commands, rate))
 }
 
 /// Starts oncputime and offcputime, each once for all targets.
@@ -207,6 +222,7 @@ struct Session<'a> {
     is_tree: bool,
     cpus: CpuTimes,
     loops: Option<LoopRecorder>,
+    goroutines: Option<GoroutineRecorder>,
     signals: &'a Signals,
     progress: Progress,
     /// True if a recorder was asked to write.
@@ -359,7 +375,19 @@ impl Session<'_> {
     /// Reads the times of the CPUs at the window's edges. Returns the time until the next reading.
     fn read_cpus(&mut self, start: u64, stop: u64) -> anyhow::Result<Duration> {
         self.cpus.read(start, stop)?;
-        let mut patience = self.cpus.patience(monotonic_ns(), start, stop);
+        let now = monotonic_ns();
+        let mut patience = self.cpus.patience(now, start, stop);
+        if let Some(goroutines) = &mut self.goroutines {
+            if now >= start {
+                goroutines.begin();
+            }
+            if now >= stop {
+                goroutines.end();
+            }
+            if let Some(pause) = goroutines.find_commands() {
+                patience = patience.min(pause);
+            }
+        }
         if let Some(loops) = &mut self.loops {
             loops.take(start, stop)?;
             patience = patience.min(LoopRecorder::PATIENCE);

@@ -139,3 +139,120 @@ fn a_goroutine_that_is_not_where_it_says_is_counted() {
     let look = places().look(&memory).unwrap();
     assert_eq!((look.stopped.len(), look.invalid), (0, 1));
 }
+
+/// Memory that answers each request with other bytes.
+struct Changing(std::cell::Cell<u64>);
+
+impl Memory for Changing {
+    fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+        if start == COUNT {
+            return vec![20, 0, 0, 0, 0, 0, 0, 0];
+        }
+        let mut seed = self.0.get();
+        let next = |_| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            // Small numbers are lengths and states, and the rest are addresses.
+            let word = match seed % 4 {
+                0 => seed >> 60,
+                1 => CODE.start + (seed >> 49),
+                2 => GOROUTINE + (seed >> 52),
+                _ => seed,
+            };
+            word.to_le_bytes()
+        };
+        let mut bytes: Vec<u8> = (0..most.div_ceil(8)).flat_map(next).collect();
+        bytes.truncate(most);
+        self.0.set(seed);
+        bytes
+    }
+}
+
+#[test]
+fn memory_that_changes_at_each_read_gives_no_address_outside_of_code() {
+    for seed in 1..2000 {
+        let look = places().look(&Changing(std::cell::Cell::new(seed)));
+        for stopped in look.into_iter().flat_map(|look| look.stopped) {
+            let chain = stopped.chain.addresses;
+            assert!(chain.iter().all(|address| CODE.contains(address)));
+        }
+    }
+}
+
+#[test]
+fn a_goroutine_that_runs_between_two_reads_has_no_stack() {
+    /// Memory whose goroutine has another instruction after the first read of it.
+    struct Runs(Words, std::cell::Cell<u32>);
+    impl Memory for Runs {
+        fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+            let bytes = self.0.bytes(start, most);
+            if start == GOROUTINE && self.1.replace(self.1.get() + 1) == 0 {
+                self.0.0.borrow_mut().insert(GOROUTINE + 64, 0x40_110);
+            }
+            bytes
+        }
+    }
+    let look = places().look(&Runs(waiting(), std::cell::Cell::new(0)));
+    let look = look.unwrap();
+    assert_eq!(look.stopped.len(), 1);
+    assert_eq!(look.stopped[0].chain, Chain::default());
+}
+
+#[test]
+fn an_element_that_comes_again_and_again_is_one_goroutine() {
+    let memory = waiting();
+    {
+        let mut words = memory.0.borrow_mut();
+        words.insert(COUNT, 100);
+        words.extend((0..100).map(|index| (POINTERS + index * 8, GOROUTINE)));
+    }
+    let look = places().look(&memory).unwrap();
+    assert_eq!((look.stopped.len(), look.invalid), (1, 0));
+}
+
+#[test]
+fn two_goroutines_with_one_identity_are_one_and_a_fault() {
+    let memory = waiting();
+    {
+        let mut words = memory.0.borrow_mut();
+        let other = GOROUTINE + 0x1000;
+        let copy: Vec<_> = { words.range(GOROUTINE..GOROUTINE + 0x200) }
+            .map(|(address, word)| (address + 0x1000, *word))
+            .collect();
+        words.extend(copy);
+        words.extend([(COUNT, 2), (POINTERS + 8, other), (other + 72, other)]);
+    }
+    let look = places().look(&memory).unwrap();
+    assert_eq!((look.stopped.len(), look.invalid), (1, 1));
+}
+
+#[test]
+fn a_stack_that_leads_back_to_itself_ends() {
+    let memory = waiting();
+    let frame = STACK + 0x710;
+    memory.0.borrow_mut().insert(frame, frame);
+    let look = places().look(&memory).unwrap();
+    let chain = &look.stopped[0].chain;
+    assert_eq!((chain.addresses.len(), chain.is_whole), (2, false));
+}
+
+#[test]
+fn a_list_of_any_length_takes_bounded_memory() {
+    /// Memory that has zeros at all addresses, and a length that no list has.
+    struct Endless(std::cell::Cell<usize>);
+    impl Memory for Endless {
+        fn bytes(&self, start: u64, most: usize) -> Vec<u8> {
+            self.0.set(self.0.get().max(most));
+            if start == COUNT {
+                vec![0xff; most]
+            } else {
+                vec![0; most]
+            }
+        }
+    }
+    let memory = Endless(std::cell::Cell::new(0));
+    let look = places().look(&memory).unwrap();
+    assert_eq!(look.beyond, u64::MAX - MAX_GOROUTINES);
+    assert!(memory.0.get() as u64 <= MAX_GOROUTINES * 8);
+}

@@ -37,6 +37,7 @@ pub(super) fn write<'a>(
         });
         if let (Some(process), Some(row)) = (process, row)
             && !is_go(row)
+            && { run.goroutines.iter() }.all(|it| it.pid != process.pid)
         {
             write_loop(event_loop, process, row, processes.len() > 1, page)?;
         }

@@ -46,6 +46,11 @@ one epoll_wait of the loop to the start of the next one; other events wait meanw
   with events late time of turns after which epoll_wait had events at once
   LONGEST TURNS    the 100 longest, by the function in which most of each passed;
                    at: start of the longest one, from the start of the measurement
+GOROUTINES: time of waiting goroutines of a Go program, from samples of its memory. No thread
+waits for them, so their time is no part of the time of threads.
+  share        of the time of all waiting goroutines
+  goroutines   number of goroutines that waited, on average
+  below each   functions of the program, innermost first, and what created the goroutine
 STACKS: where a single thread spent its time, in every state.
 
 In the files:

@@ -4,6 +4,7 @@
 mod blocked;
 mod event_loops;
 mod explain;
+mod goroutines;
 mod losses;
 mod page;
 mod rows;
@@ -66,6 +67,7 @@ pub fn write_process(
         if is_alone {
             blocked::write_stacks(row, &mut page)?;
             event_loops::write(run, [process], &mut page)?;
+            goroutines::write(run, [process], &mut page)?;
         }
     } else {
         page.blank()?;
@@ -88,6 +90,7 @@ pub fn write_process(
         if is_alone {
             blocked::write_waits(threads.iter(), false, &mut page)?;
             event_loops::write(run, [process], &mut page)?;
+            goroutines::write(run, [process], &mut page)?;
         }
     }
     if !is_alone {
@@ -150,6 +153,7 @@ pub fn write_processes(
     write_cpus(run, &mut page)?;
     blocked::write_waits(threads(), of_several, &mut page)?;
     event_loops::write(run, of_users.iter().copied(), &mut page)?;
+    goroutines::write(run, of_users.iter().copied(), &mut page)?;
     let threads = processes.iter().flat_map(|process| &process.threads);
     write_losses(run, threads.map(|row| row.thread), &mut page)
 }

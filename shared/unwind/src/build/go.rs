@@ -40,7 +40,7 @@ fn switch(name: &[u8]) -> Option<Switch> {
 /// descriptions of the functions. Returns none for a program that Go did not build.
 pub(crate) fn switches<S: Source>(elf: &Elf<S>) -> Vec<Ready> {
     let mut found = Vec::new();
-    if elf.section(".gopclntab").is_none() {
+    if !elf.is_go() {
         return found;
     }
     elf.for_each_function(|name, range| {

@@ -201,10 +201,10 @@ fn starts_in_go(line: &Line) -> bool {
     roots.contains(&root.trim_end_matches(".abi0"))
 }
 
-#[test]
-fn a_go_program() {
-    let _turn = Turn::share();
-    let busy = WorkloadBuilder::new("busy").language(Language::Go).start();
+/// Checks the stacks of a Go program that was built with a flag.
+fn assert_stacks_of_go(flag: &str) {
+    let busy = WorkloadBuilder::new("busy").language(Language::Go);
+    let busy = busy.flag(flag).start();
     stacks("offcputime", busy.pid(), starts_in_go);
     let on_cpu = stacks("oncputime", busy.pid(), starts_in_go);
     let sorts = on_cpu.under("main.sortNumbers");
@@ -214,6 +214,19 @@ fn a_go_program() {
         let levels = line.frames.iter().filter(|frame| *frame == "main.descend");
         levels.count() == 6 && line.has("main.burn")
     });
+}
+
+#[test]
+fn a_go_program() {
+    let _turn = Turn::share();
+    assert_stacks_of_go("-ldflags=");
+}
+
+/// Go's runtime needs its own table of functions, so each program has it.
+#[test]
+fn a_go_program_without_symbols() {
+    let _turn = Turn::share();
+    assert_stacks_of_go("-ldflags=-s");
 }
 
 /// Starts `chains` with musl. musl's own functions have neither tables nor frame pointers.

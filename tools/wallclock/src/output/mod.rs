@@ -15,7 +15,7 @@ use export::Options;
 use export::folded::Folded;
 use profile::merge::Merged;
 use profile::{Profile, Text};
-use report::{CommandEnd, Cpus, EventLoop, Run};
+use report::{CommandEnd, Cpus, EventLoop, Goroutines, Run};
 
 use crate::arguments::Arguments;
 use crate::tables::{self, Limits};
@@ -113,12 +113,13 @@ impl Outputs {
         merged: Merged,
         parts: [&Profile; 2],
         commands: &BTreeMap<u32, Text>,
-        (cpus, event_loops): (Option<&Cpus>, Vec<EventLoop>),
+        (cpus, event_loops, goroutines): (Option<&Cpus>, Vec<EventLoop>, Vec<Goroutines>),
         command: Option<CommandEnd>,
     ) -> anyhow::Result<()> {
         let run = Run {
             cpu_times: cpus.cloned(),
             event_loops,
+            goroutines,
             is_of_machine: self.is_of_machine,
             command,
             ..Run::of(&merged)

@@ -120,6 +120,13 @@ fn names_of<'f>(
             tables.push(table);
         }
     }
+    // Stripped Go programs have the table that their runtime needs.
+    if elf.section_of_kind(SHT_SYMTAB).is_none()
+        && let Some(table) = elf.go_functions()
+    {
+        collect(&table, tables.len(), wanted, is_meant, &mut covering)?;
+        tables.push(table);
+    }
     let room = Cell::new(MAX_NAMES);
     let read = |alias: &Alias| {
         if room.get() == 0 {

@@ -1,0 +1,10 @@
+//! Go compilers of this machine.
+
+use super::versions::fetched;
+
+/// Returns the distribution's Go and the versions that `scripts/runtimes/fetch.sh` has installed.
+pub fn gos() -> Vec<String> {
+    let fetched = fetched("go").into_iter();
+    let paths = fetched.map(|path| path.display().to_string());
+    [String::from("go")].into_iter().chain(paths).collect()
+}
