@@ -248,8 +248,8 @@ static __always_inline u64 hash_class(struct chain_walk *chain,
 		       walk->name);
 	note_code_word(&chain->frame, walk->name, walk->symbol);
 	known->constants = constants;
-	known->hash = hash_word(walk->name,
-				walk->symbol & layout->symbol_bits) | 1;
+	known->hash =
+		hash_word(walk->name, walk->symbol & layout->symbol_bits) | 1;
 	return known->hash;
 }
 

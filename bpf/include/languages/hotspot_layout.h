@@ -44,7 +44,7 @@ struct hotspot_layout {
 	u64 class_base;
 	/* A reference leads to reference_base + (value << reference_shift). */
 	u64 reference_base;
-	/* Whether a collection runs. The number of collections is at collection_count behind. */
+	/* Flag of a running collection. The number of collections is at collection_count behind. */
 	u64 collects;
 	/* Class AbstractOwnableSynchronizer; 0 if programs cannot read parked threads. */
 	u64 ownable;

@@ -9,7 +9,7 @@
 
 #include "languages/hotspot_objects.h"
 
-/* What the current thread is parked on. */
+/* Object on which the current thread is parked. */
 struct hotspot_park {
 	/* Class of the object. */
 	u64 class;

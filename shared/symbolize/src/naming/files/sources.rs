@@ -54,7 +54,7 @@ pub(crate) struct Place {
     pub(crate) source: Option<Source>,
     /// Functions inlined into that function at the address, outermost first.
     pub(crate) inlined: Arc<[Inlined]>,
-    /// What the function that the file's symbol names was, if it is a coroutine.
+    /// Kind of the function that the file's symbol names, if it is a coroutine.
     pub(crate) coroutine: Option<Coroutine>,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// Returns what the function of the file's symbol was, if it is a coroutine.
+    /// Returns the kind of the function of the file's symbol, if it is a coroutine.
     fn coroutine(&mut self, address: u64, symbol: Option<&Symbol>) -> Option<Coroutine> {
         let symbol = symbol.filter(|symbol| path_of_closure(&symbol.name).is_some())?;
         self.read_coroutines(address);

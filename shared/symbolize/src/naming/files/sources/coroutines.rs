@@ -12,7 +12,7 @@ use addr2line::gimli::{self, DwoId, UnitRef, UnitSectionOffset, constants};
 use super::Slice;
 use crate::naming::files::symbols::Symbol;
 
-/// What a coroutine was in the source.
+/// Kind of a coroutine in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coroutine {
     /// `async fn`.
@@ -110,12 +110,12 @@ impl Coroutines {
         Ok(())
     }
 
-    /// Returns what the function with this symbol was.
+    /// Returns the kind of the function with this symbol.
     pub(super) fn with_symbol(&self, symbol: &str) -> Option<Coroutine> {
         self.by_symbol.get(symbol.as_bytes()).copied()
     }
 
-    /// Returns what the function of a symbol of the file was.
+    /// Returns the kind of the function of a symbol of the file.
     pub(super) fn of(&self, symbol: &Symbol) -> Option<Coroutine> {
         let at_start = || self.by_start.get(&symbol.start?).copied();
         (symbol.system_name.as_deref())
