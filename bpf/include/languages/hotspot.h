@@ -218,39 +218,55 @@ return_above(struct hotspot_walk *walk, struct code_frame *frame, u64 slot)
 			 walk->words[0]);
 }
 
+/* Returns the pool of constants of the ConstMethod that was read. */
+static __always_inline u64 read_pool(struct hotspot_walk *walk)
+{
+	return *(volatile u64 *)walk->constants;
+}
+
 /*
- * Returns a hash of the name of the class whose pool of constants is at @constants; 0 if
- * it cannot be read. Memory of a class that was unloaded can get another class of the
- * same shape, so that only the name tells them apart. The first word of a name has a
- * number that the virtual machine chose at random: Symbol of share/oops/symbol.hpp.
+ * Returns the place of the class whose method was read. A variable with the place would
+ * take stack.
+ */
+static __always_inline struct hotspot_class *
+find_class(struct hotspot_walk *walk)
+{
+	u32 index = read_pool(walk) >> HOTSPOT_CLASS_SHIFT;
+
+	asm volatile("%0 &= 7" : "+r"(index));
+	return &walk->classes[index];
+}
+
+/*
+ * Returns a hash of the name of the class whose method was read; 0 if it cannot be read.
+ * Memory of a class that was unloaded can get another class of the same shape, so that
+ * only the name tells them apart. The first word of a name has a number that the virtual
+ * machine chose at random: Symbol of share/oops/symbol.hpp.
  */
 static __always_inline u64 hash_class(struct chain_walk *chain,
 				      struct hotspot_walk *walk,
-				      struct hotspot_layout *layout,
-				      u64 constants)
+				      struct hotspot_layout *layout)
 {
-	u32 index = constants >> HOTSPOT_CLASS_SHIFT;
-	struct hotspot_class *known;
+	struct hotspot_class *class = find_class(walk);
 
-	asm volatile("%0 &= 7" : "+r"(index));
-	known = &walk->classes[index];
-	if (known->constants == constants)
-		return known->hash;
+	if (class->constants == read_pool(walk))
+		return class->hash;
 	if (!read_user(&walk->holder, sizeof(u64),
-		       constants + layout->pool_holder) ||
+		       read_pool(walk) + layout->pool_holder) ||
 	    !read_user(&walk->name, sizeof(u64),
 		       walk->holder + layout->class_name) ||
 	    !read_user(&walk->symbol, sizeof(u64), walk->name))
 		return 0;
-	note_code_word(&chain->frame, constants + layout->pool_holder,
+	note_code_word(&chain->frame, read_pool(walk) + layout->pool_holder,
 		       walk->holder);
 	note_code_word(&chain->frame, walk->holder + layout->class_name,
 		       walk->name);
 	note_code_word(&chain->frame, walk->name, walk->symbol);
-	known->constants = constants;
-	known->hash =
+	class = find_class(walk);
+	class->constants = read_pool(walk);
+	class->hash =
 		hash_word(walk->name, walk->symbol & layout->symbol_bits) | 1;
-	return known->hash;
+	return class->hash;
 }
 
 /*
@@ -264,7 +280,7 @@ note_method(struct chain_walk *chain, struct hotspot_walk *walk,
 {
 	u32 slot = layout->code_size - HOTSPOT_CONSTANTS;
 	s32 instruction = HOTSPOT_NATIVE;
-	u64 start, checksum, size, class;
+	u64 start, checksum, size;
 
 	if (!method || method % sizeof(u64))
 		return CHAIN_BROKEN;
@@ -273,15 +289,14 @@ note_method(struct chain_walk *chain, struct hotspot_walk *walk,
 	    !read_user(walk->constants, HOTSPOT_METHOD_BYTES,
 		       walk->pointer + HOTSPOT_CONSTANTS))
 		return CHAIN_READ_FAILED;
-	class = hash_class(chain, walk, layout, *(u64 *)walk->constants);
-	if (!class)
+	checksum = hash_class(chain, walk, layout);
+	if (!checksum)
 		return CHAIN_READ_FAILED;
 	asm volatile("%0 &= 63" : "+r"(slot));
 	size = *(u16 *)(walk->constants + slot);
-	checksum = hash_word(0, walk->pointer);
+	checksum = hash_word(checksum, walk->pointer);
 	checksum = hash_word(checksum, *(u64 *)walk->constants);
 	checksum = hash_word(checksum, *(u64 *)(walk->constants + (slot & 56)));
-	checksum = hash_word(checksum, class);
 	start = walk->pointer + layout->const_method_bytes;
 	if (current - start < size)
 		instruction = current - start;

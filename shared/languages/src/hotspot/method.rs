@@ -112,9 +112,8 @@ impl ConstMethod<'_> {
     /// Returns the same number as `note_method()` of `bpf/include/languages/hotspot.h`.
     fn checksum(&self, memory: &(impl Pieces + ?Sized)) -> Option<u32> {
         let sizes = self.machine.layout.code_size & !7;
-        let class = self.class(memory)?;
-        let words = [self.address, self.constants()?, self.u64(sizes)?, class];
-        Some((words.into_iter().fold(0, hash_word) >> 32) as u32)
+        let words = [self.address, self.constants()?, self.u64(sizes)?];
+        Some((words.into_iter().fold(self.class(memory)?, hash_word) >> 32) as u32)
     }
 }
 

@@ -73,11 +73,11 @@ const PYTHON: [Wait; 6] = [
     ),
     ("locks.py:want_end", "child: thread", None),
 ];
-/// Only Java knows the locks of `java.util.concurrent`. One thread that waits for a monitor wakes
+/// One thread that waits for a monitor wakes
 /// from time to time.
 const JAVA: [Wait; 3] = [
     ("l_monitor", "lock: Java monitor", None),
-    ("l_lock", "condition: park", Some("l_holder")),
+    ("l_lock", "lock: Java lock", Some("l_holder")),
     ("l_condition", "condition: Java monitor", Some("l_holder")),
 ];
 /// Reasons for which threads of Go wait: goroutines that can run, and resources for which the
@@ -188,10 +188,10 @@ fn locks_of_javas_are_told_with_who_let_them_go() {
     let folder = scratch();
     let mut compiler = Command::new("javac");
     compiler.arg("-d").arg(folder.path());
-    compiler.arg(source("Locks.java"));
+    compiler.arg(source("Releases.java"));
     assert!(compiler.status().expect("javac").success());
     let mut machine = Command::new("java");
-    machine.arg("-cp").arg(folder.path()).arg("Locks");
+    machine.arg("-cp").arg(folder.path()).arg("Releases");
     let locks = Workload::run(machine, "java".into(), folder);
     patiently(|| assert_waits("Java", &measure(&locks), &JAVA));
 }

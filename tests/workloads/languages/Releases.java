@@ -3,7 +3,7 @@
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
-public class Locks {
+public class Releases {
 	private static final Object monitor = new Object();
 	private static final Object condition = new Object();
 	private static final ReentrantLock lock = new ReentrantLock();
@@ -55,10 +55,10 @@ public class Locks {
 	}
 
 	public static void main(String[] arguments) throws Exception {
-		start("l_holder", Locks::holdAll);
-		start("l_monitor", Locks::wantMonitor);
-		start("l_lock", Locks::wantLock);
-		start("l_condition", Locks::wantCondition);
+		start("l_holder", Releases::holdAll);
+		start("l_monitor", Releases::wantMonitor);
+		start("l_lock", Releases::wantLock);
+		start("l_condition", Releases::wantCondition);
 		System.out.println("ready");
 		while (System.in.read() >= 0)
 			continue;
