@@ -35,9 +35,15 @@ static __always_inline u64 hotspot_lock_class(struct language_layout *of_machine
 		LAYOUT_OF(of_machine, struct hotspot_layout);
 	struct hotspot_wait wait = {};
 	struct hotspot_park park;
+	u64 class;
 
-	if (hotspot_wait(layout, &wait))
-		return wait.object ? hotspot_class(layout, wait.object) : 0;
+	if (hotspot_wait(layout, &wait)) {
+		/* A collector that moves the object overwrites its mark. */
+		if (!hotspot_is_monitor(&wait))
+			return 0;
+		class = hotspot_class(layout, wait.object);
+		return hotspot_is_monitor(&wait) ? class : 0;
+	}
 	return hotspot_park(layout, &park) ? park.class : 0;
 }
 
