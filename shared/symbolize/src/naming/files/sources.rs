@@ -39,8 +39,8 @@ pub enum Sources {
 /// Maximum size of the decompressed debug information of one file, in bytes.
 const MAX_BYTES: u64 = 1 << 29;
 /// Maximum size of the decompressed debug information of one file that is read only to tell
-/// coroutines from closures, in bytes.
-const MAX_BYTES_FOR_COROUTINES: u64 = 1 << 26;
+/// coroutines from closures, in bytes. A megabyte takes 2 ms.
+const MAX_BYTES_FOR_COROUTINES: u64 = 32 << 20;
 /// Maximum number of functions inlined at one address.
 const MAX_INLINED: usize = 64;
 /// Maximum number of addresses that are looked up in one file. It equals the maximum number of
