@@ -69,7 +69,7 @@ impl Sampler {
                 let now = Instant::now();
                 let cost = Cost::begin();
                 let look = program.places.look(&memory);
-                // What was read belongs to the process only if it still lives after the read.
+                // A read belongs to the process only if the process still lives after it.
                 if !identity.is_same() {
                     counts.has_ended = true;
                     break;
@@ -102,7 +102,7 @@ impl Sampler {
         self.order();
     }
 
-    /// Takes a last sample, and ends the window. The process may have ended before.
+    /// Ends the window with a last sample. The process may have ended before.
     pub fn end(&self) {
         self.order();
     }
